@@ -105,7 +105,7 @@ func (s *Shape) Alternatives() []Requirements {
 func (s *Shape) Suits(labels Requirements) bool {
 	meet := func(r Requirements) bool { _, ok := labels.Satisfies(r); return ok }
 	some := func(terms []Requirements) bool { return len(terms) == 0 || slices.ContainsFunc(terms, meet) }
-	return meet(s.Selector) && some(s.Terms) && some(s.VolumeTerms) && some(s.DeviceTerms) && some(s.GroupTerms)
+	return meet(s.Selector) && some(s.GroupTerms) && some(s.DeviceTerms) && some(s.VolumeTerms) && some(s.Terms) // the longest at last
 }
 
 // Chosen is like Alternatives, without the terms of volumes and devices.

@@ -4,10 +4,10 @@ package fit
 
 import "karpenter/model"
 
-// Labels tells which of some nodes satisfy demands. Thousands of nodes have few
+// Labels tells which nodes of a Snapshot satisfy demands. Thousands of nodes have few
 // different values of most labels, so each value is asked about once.
 type Labels struct {
-	nodes  []NodeRow
+	of     []model.Requirements        // by site
 	values map[string][]valueRow       // by key
 	met    map[*model.Requirement]Bits // by first requirement of a term
 }
@@ -15,15 +15,35 @@ type Labels struct {
 // valueRow is the nodes that have equal requirements for a label.
 type valueRow struct {
 	has   model.Requirements // only for that label; empty = they don't have it
-	nodes Bits
+	sites Bits
 }
 
-// NewLabels returns what tells the nodes apart by their labels.
-func NewLabels(nodes []NodeRow) *Labels {
-	return &Labels{nodes, map[string][]valueRow{}, map[*model.Requirement]Bits{}}
+// mostTerms is of how many terms it is kept which nodes meet them.
+const mostTerms = 1 << 15
+
+// Labels returns what tells the nodes of s apart by their labels. It is kept as long
+// as the labels stay the same.
+func (m *Memory) Labels(s *model.Snapshot) *Labels {
+	if m.labels == nil || !m.labels.are(s.Nodes) {
+		m.labels = &Labels{values: map[string][]valueRow{}, met: map[*model.Requirement]Bits{}}
+		for i := range s.Nodes {
+			m.labels.of = append(m.labels.of, s.Nodes[i].Labels)
+		}
+	}
+	return m.labels
 }
 
-// Meeting returns the positions of the nodes that satisfy the term, and how many
+// are reports whether these are the labels of the nodes.
+func (l *Labels) are(nodes []model.Node) bool {
+	for i := range l.of {
+		if i == len(nodes) || !Same(l.of[i], nodes[i].Labels) {
+			return false
+		}
+	}
+	return len(l.of) == len(nodes)
+}
+
+// Meeting returns the sites of the nodes that satisfy the term, and how many
 // requirements were compared to find out. The term must not change; the answer is kept.
 func (l *Labels) Meeting(term model.Requirements) (Bits, int) {
 	if len(term) == 0 {
@@ -34,22 +54,25 @@ func (l *Labels) Meeting(term model.Requirements) (Bits, int) {
 	}
 	out, compared := l.all(), 0
 	for i := range term {
-		some := NewBits(len(l.nodes))
+		some := NewBits(len(l.of))
 		for _, v := range l.valuesOf(term[i].Key) {
 			if _, ok := v.has.Satisfies(term[i : i+1]); ok {
-				some.Add(v.nodes)
+				some.Add(v.sites)
 			}
 			compared++
 		}
 		out = out.And(some)
+	}
+	if len(l.met) == mostTerms {
+		clear(l.met)
 	}
 	l.met[&term[0]] = out
 	return out, compared
 }
 
 func (l *Labels) all() Bits {
-	out := NewBits(len(l.nodes))
-	for i := range l.nodes {
+	out := NewBits(len(l.of))
+	for i := range l.of {
 		out.Set(i)
 	}
 	return out
@@ -62,22 +85,22 @@ func (l *Labels) valuesOf(key string) []valueRow {
 		return out
 	}
 	at := map[string]int{} // by what a node has, spelled out
-	for i := range l.nodes {
-		r, has := l.nodes[i].Labels.Get(key)
-		id := ""
+	for i := range l.of {
+		r, has := l.of[i].Get(key)
+		id := "\x00" // no value
 		if has {
-			id = matchKey(r)
+			id = valueKey(&r)
 		}
 		j, seen := at[id]
 		if !seen {
 			j = len(out)
 			at[id] = j
-			out = append(out, valueRow{nodes: NewBits(len(l.nodes))})
+			out = append(out, valueRow{sites: NewBits(len(l.of))})
 			if has {
 				out[j].has = model.Requirements{r}
 			}
 		}
-		out[j].nodes.Set(i)
+		out[j].sites.Set(i)
 	}
 	l.values[key] = out
 	return out

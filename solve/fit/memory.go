@@ -21,6 +21,7 @@ type Memory struct {
 	spare   []NodeRow // the array of the rows before those, to be used again
 	daemons []model.Daemon
 	taints  map[string]*taints // of rows, by what they are
+	labels  *Labels
 
 	book      *devices.Book
 	selectors []model.DeviceSelector // that it is about

@@ -71,7 +71,7 @@ func NewNodeRow(n *model.Node, site int, daemons []model.Daemon, book *devices.B
 		if d.Suits(labels) {
 			expected = expected.Plus(d.Requests)
 		}
-		if maySuit(labels, d) {
+		if len(d.HostPorts) > 0 && maySuit(labels, d) {
 			ports = append(ports, d.HostPorts...)
 		}
 	}

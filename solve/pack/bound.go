@@ -79,7 +79,7 @@ func (v *proof) relaxation(divided map[*demand]*division) *relaxation {
 		v.budget.Spend(len(v.demands))
 		var s store
 		for at, d := range v.demands {
-			if divided[d] == nil || !n.Takes(d.Shape) {
+			if divided[d] == nil || fit.Room(n.Free, d.Shape.Requests, 1) == 0 || !n.Takes(d.Shape) {
 				continue
 			}
 			f := out.of[at][divided[d].in(v.topology.At(n.Site), v.topology)]

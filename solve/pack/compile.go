@@ -18,11 +18,11 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 		q.unwished = q.snapshot
 	}
 	q.snapshot, q.catalogue, q.startNodes = s, q.memory.Catalogue(s), q.memory.Nodes(s)
-	q.book = q.memory.Book(s)
+	q.book, q.labels = q.memory.Book(s), q.memory.Labels(s)
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
 	q.remembered = &remembered{varieties: map[string]*variety{}, regions: map[string][]region{}}
 	if q.futures == nil {
-		q.futures, q.charges, q.labels = newFutures(), map[int]float64{}, fit.NewLabels(q.startNodes)
+		q.futures, q.charges = newFutures(), map[int]float64{}
 	}
 	q.budget.Spend(len(s.Nodes)*(16+len(s.Pending)) + len(s.Pending)*len(q.catalogue.Types))
 	q.tiers, q.floors, q.startDemands = tiersOf(q.catalogue.Pools), nil, nil

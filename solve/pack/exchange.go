@@ -208,7 +208,7 @@ type option struct {
 func (e *exchange) refill(n *fit.NodeRow) bool {
 	at, before := e.topology.At(n.Site), e.on[n.Site]
 	e.budget.Spend(stepsPerPlace * len(e.open))
-	if !slices.ContainsFunc(e.open, func(d *demand) bool { return len(d.left) > 0 && n.Takes(d.Shape) && e.here(d, at) }) {
+	if !slices.ContainsFunc(e.open, func(d *demand) bool { return len(d.left) > 0 && e.here(d, at) && n.Takes(d.Shape) }) {
 		return false
 	}
 	var now []tied

@@ -172,16 +172,21 @@ func (x *draft) liking(d *demand) iter.Seq[int] {
 	if len(prefers) == 0 || x.policy.IgnorePreferences {
 		return indices(len(x.nodes))
 	}
-	score := make([]int32, len(x.nodes))
+	score := make([]int32, len(x.snapshot.Nodes)) // by site
+	some := false
 	for _, p := range prefers {
 		meeting, compared := x.labels.Meeting(p.Term)
 		x.budget.Spend(stepsPerPreference + stepsPerValue*compared)
-		for i := range meeting.All() {
-			score[i] += p.Weight
+		for site := range meeting.All() {
+			score[site] += p.Weight
+			some = true
 		}
 	}
+	if !some {
+		return indices(len(x.nodes))
+	}
 	order := slices.Collect(indices(len(x.nodes)))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score[x.nodes[b].Site], score[x.nodes[a].Site]) })
 	return slices.Values(order)
 }
 

@@ -180,17 +180,19 @@ func preferences(x *draft) []wish {
 		if len(p.Shape.Refused) > 0 || len(p.Pods) == 0 {
 			continue
 		}
+		if x.budget.Spent() {
+			break
+		}
 		have := *p.Shape
 		least := sync.OnceValue(func() float64 { return x.leastPrice(p.Shape, 0) })
 		now := least // what a pod costs at least with what is granted
 		grant := func(w wish) {
-			with, price := &have, 0.0
+			with, cost := &have, now
 			if w.list == inPreferences {
 				with = granted(&have, w)
-				price = x.leastPrice(with, 0)
-			} else {
-				price = now()
+				cost = func() float64 { return x.leastPrice(with, 0) }
 			}
+			price := cost()
 			if price < 0 && !x.someNodeTakes(with) {
 				return
 			}
@@ -287,6 +289,9 @@ func (q *problem) anySelected(s *model.PodSelector) bool {
 	})
 }
 
+// stepsPerAlternative is what it takes to find the offers for one of the terms of a shape.
+const stepsPerAlternative = 512
+
 // leastPrice returns the price of the least part of a new node that a pod of
 // the shape takes, when at most so many share one; 0 = any number. It is -1 when
 // none can be launched.
@@ -296,7 +301,7 @@ func (q *problem) leastPrice(s *model.Shape, most int) float64 {
 		d = q.narrowed(q.catalogue.Once(Soft(s)))
 	}
 	least := -1.0
-	q.budget.Spend(len(q.catalogue.Offers))
+	q.budget.Spend(len(q.catalogue.Offers) + stepsPerAlternative*len(s.Terms))
 	for t := range q.catalogue.Types {
 		row := &q.catalogue.Types[t]
 		if !d.Offers.Any(row.Offers) {

@@ -29,11 +29,11 @@ type problem struct {
 	floors       [][]floor // by pool
 	reservations reservations
 	startNodes   []fit.NodeRow
+	labels       *fit.Labels // of the nodes of the Snapshot
 	startDemands []demand
 
 	futures *futures        // remembered, also under other terms
 	charges map[int]float64 // as futures, by first pool of a tier; see fewer
-	labels  *fit.Labels     // as futures, of startNodes
 }
 
 // terms say what kind of plan is wanted.
