@@ -286,23 +286,30 @@ func (e *exchange) options(n *fit.NodeRow, at topology.Place) []option {
 }
 
 // fullest returns how many pods of each option fit the node together, and what they are
-// worth: the best of several greedy fillings, the first at the shadow prices of the node's
-// resources, the others at mixes that favor what ran out.
+// worth: the best of several greedy fillings, at the shadow prices of the node's resources
+// and at mixes that favor what ran out. Each is tried with one pod of any option taken first.
 func (e *exchange) fullest(options []option) (best []int, most float64) {
 	if len(options) == 0 {
 		return nil, 0
 	}
 	e.price = make([]float64, len(e.sack.Room))
 	_, steps := e.sack.Relax(e.price)
-	e.budget.Spend((steps + exchangeMixes) * len(options) * len(e.price))
+	e.budget.Spend((steps + exchangeMixes*len(options)) * len(options) * len(e.price))
 	dearest := slices.Max(e.price)
 	for r := range e.price {
 		e.price[r] += 1e-6 * max(dearest, 1e-300) // what costs nothing still breaks ties
 	}
 	for range exchangeMixes {
-		take, worth, left := e.greedily(options)
-		if worth > most {
-			best, most = take, worth
+		order := e.byDensity(options)
+		var left []float64 // where no option comes first
+		for first := noOption; first < len(options); first++ {
+			f := e.greedily(options, order, first)
+			if f.worth > most {
+				best, most = f.take, f.worth
+			}
+			if first == noOption {
+				left = f.left
+			}
 		}
 		for r, part := range left {
 			e.price[r] *= 1 - 0.9*part
@@ -311,34 +318,60 @@ func (e *exchange) fullest(options []option) (best []int, most float64) {
 	return best, most
 }
 
-// greedily fills the sack by density, and returns what part of each resource is left.
-func (e *exchange) greedily(options []option) (take []int, worth float64, left []float64) {
-	n := len(e.sack.Room)
+// byDensity returns the positions of the options, those first that are worth most for the
+// price of what they request.
+func (e *exchange) byDensity(options []option) []int {
 	order := make([]int, len(options))
-	request := func(i int) []float64 { return e.sack.Request[i*n : i*n+n] }
 	for i := range options {
 		load := 1e-300
-		for r, q := range request(i) {
+		for r, q := range e.request(i) {
 			load += q * e.price[r]
 		}
 		order[i], options[i].density = i, e.sack.Value[i]/load
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(options[b].density, options[a].density) })
-	take, left = make([]int, len(options)), slices.Clone(e.sack.Room)
-	for _, i := range order {
-		pods := float64(options[i].most)
-		for r, q := range request(i) {
+	return order
+}
+
+// request returns what a pod of an option requests, as parts of what is free.
+func (e *exchange) request(i int) []float64 {
+	n := len(e.sack.Room)
+	return e.sack.Request[i*n : i*n+n]
+}
+
+// filling is how many pods of each option a node takes.
+type filling struct {
+	take  []int
+	worth float64
+	left  []float64 // part of each resource
+}
+
+// noOption stands for no position.
+const noOption = -1
+
+// greedily fills the sack in that order, after one pod of the option that comes first.
+func (e *exchange) greedily(options []option, order []int, first int) filling {
+	f := filling{take: make([]int, len(options)), left: slices.Clone(e.sack.Room)}
+	put := func(i, most int) {
+		pods := float64(most)
+		for r, q := range e.request(i) {
 			if q > 0 {
-				pods = min(pods, math.Floor(left[r]/q+1e-9))
+				pods = min(pods, math.Floor(f.left[r]/q+1e-9))
 			}
 		}
 		if pods <= 0 {
-			continue
+			return
 		}
-		take[i], worth = int(pods), worth+pods*e.sack.Value[i]
-		for r, q := range request(i) {
-			left[r] -= pods * q
+		f.take[i], f.worth = f.take[i]+int(pods), f.worth+pods*e.sack.Value[i]
+		for r, q := range e.request(i) {
+			f.left[r] -= pods * q
 		}
 	}
-	return take, worth, left
+	if first != noOption {
+		put(first, 1)
+	}
+	for _, i := range order {
+		put(i, options[i].most-f.take[i])
+	}
+	return f
 }
