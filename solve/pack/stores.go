@@ -130,10 +130,21 @@ func (s *store) worth(proved, part []float64) float64 {
 	return worth
 }
 
+// fill returns what the room is worth, and takes from the slope what fills it.
+func (s *store) fill(proved, part, slope []float64) float64 {
+	worth := s.worth(proved, part)
+	for j, p := range s.pieces {
+		slope[p] -= s.Taken(j) * proved[p]
+	}
+	return worth
+}
+
 // Bounds of the search for worths.
 const (
 	mostStored = 1 << 19 // items in all stores: some 30 MB
-	tries      = 64      // worths that are tried
+	tries      = 24      // worths that are tried
+	walks      = 2       // from one to the next
+	strides    = 16      // of a walk
 	patient    = 3       // how many without a better bound until steps are halved
 	nearEnough = 1e-3    // of the cost: no bound need be nearer than that
 	tryItem    = 16      // steps that an item of a store takes
@@ -143,7 +154,9 @@ const (
 // pods have room on the nodes there are, the worths that were proved are too high: the
 // room is worth more than its pods are then. All worths below are as true, and the bound
 // is concave in them. So it goes along subgradients, with steps as long as they would be
-// if the plan were optimal (Polyak): at most so many.
+// if the plan were optimal (Polyak): at most so many. Each is a walk in small steps, of
+// which each sees a part of the stores only, at the worths that those before led to (the
+// incremental subgradient method).
 func (x *relaxation) bound(cost float64, tries int, budget *work.Budget) float64 {
 	items := 0
 	for i := range x.stores {
@@ -157,7 +170,7 @@ func (x *relaxation) bound(cost float64, tries int, budget *work.Budget) float64
 	}
 	now, length, since := best, 1.0, 0
 	for n := 0; n < tries && best < cost*(1-nearEnough) && !budget.Spent(); n++ {
-		budget.Spend(tryItem * items)
+		budget.Spend((1 + walks) * tryItem * items)
 		norm := 0.0
 		for i := range slope {
 			if part[i] == 0 && slope[i] < 0 || part[i] == 1 && slope[i] > 0 {
@@ -168,8 +181,8 @@ func (x *relaxation) bound(cost float64, tries int, budget *work.Budget) float64
 		if norm == 0 {
 			break
 		}
-		for i := range part {
-			part[i] = min(max(part[i]+length*(cost-now)/norm*slope[i], 0), 1)
+		for range walks {
+			x.walk(part, length*(cost-now)/norm)
 		}
 		now, slope = x.at(part)
 		if since++; now > best {
@@ -180,6 +193,26 @@ func (x *relaxation) bound(cost float64, tries int, budget *work.Budget) float64
 		}
 	}
 	return best
+}
+
+// walk changes the parts along subgradients of some stores after those of others, all
+// together by the step.
+func (x *relaxation) walk(part []float64, step float64) {
+	share, slope := make([]float64, len(part)), make([]float64, len(part))
+	for d, all := range x.of {
+		for i, n := range x.spread(d, part) {
+			share[all[i].at] = n * x.proved[all[i].at] / strides
+		}
+	}
+	for from := range strides {
+		copy(slope, share)
+		for i := from; i < len(x.stores); i += strides {
+			x.stores[i].fill(x.proved, part, slope)
+		}
+		for i := range part {
+			part[i] = min(max(part[i]+step*slope[i], 0), 1)
+		}
+	}
 }
 
 // at returns the bound if pods are worth these parts of what was proved, and by how
@@ -194,11 +227,7 @@ func (x *relaxation) at(part []float64) (sum float64, slope []float64) {
 		}
 	}
 	for i := range x.stores {
-		s := &x.stores[i]
-		sum -= s.worth(x.proved, part)
-		for j, p := range s.pieces {
-			slope[p] -= s.Taken(j) * x.proved[p]
-		}
+		sum -= x.stores[i].fill(x.proved, part, slope)
 	}
 	return sum, slope
 }
