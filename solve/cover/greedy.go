@@ -19,12 +19,13 @@ type greedy struct {
 	found    []find
 	byRatio  bool // it takes the node that is worth most for its price, whatever pods that has
 	offers   []offer
-	neediest float64 // how many nodes the pods of a line take at least, at most
+	neediest float64           // how many nodes the pods of a line take at least, at most
+	sorted   map[int][]density // by candidate: what densest found since the values last changed
 }
 
 // Bounds of the greedy cover.
 const (
-	greedyShare = 0.2  // of the budget that is left
+	greedyShare = 0.5  // of the budget that is left
 	followAt    = 0.3  // the values follow once so much of what the pods left are worth is spent
 	followSteps = 6    // of the ascent
 	softFollow  = 0.02 // how soft the first of these is
@@ -38,9 +39,10 @@ const (
 	nearlyOut   = 1e-3 // of a resource, as a fraction of the room; less makes it no scarcer
 )
 
-// find is a pattern, and the price of its nodes in the greedy cover.
+// find is a pattern, with the number and the price of its nodes in the greedy cover.
 type find struct {
 	pattern
+	count int
 	price float64
 }
 
@@ -76,7 +78,7 @@ func (g *greedy) cover() {
 			g.count[t.Item] -= t.Pods * count
 		}
 		price := float64(count) * g.Candidates[p.candidate].Price
-		g.found = append(g.found, find{p, price})
+		g.found = append(g.found, find{p, count, price})
 		spent += price
 	}
 }
@@ -87,6 +89,7 @@ func (g *greedy) follow() {
 	g.ascent.setShadows()
 	copy(g.values, g.ascent.best)
 	g.ascent.cost()
+	g.sorted = map[int][]density{}
 }
 
 // costliest returns the line of the pods that cost most, of those left; -1 = none are.
@@ -182,14 +185,7 @@ func (g *greedy) fillFrom(c, line int) []Portion {
 // is worth most for what it requests. Of many that are worth about as much, some are enough.
 func (g *greedy) choose(c int) {
 	g.reprice(c)
-	items := g.dense[:0]
-	for i, l := range g.serves[c] {
-		if g.count[l] > 0 && g.values[l] > 0 {
-			items = append(items, density{i, g.values[l] / g.load(l)})
-		}
-	}
-	g.budget.Spend(len(items) * (g.dims + 16))
-	slices.SortFunc(items, byValue)
+	items := g.densest(c)
 	g.dense, g.live = items, g.live[:0]
 	alike := 0
 	for alike < len(items) && items[alike].value >= alikeAt*items[0].value {
@@ -201,6 +197,31 @@ func (g *greedy) choose(c int) {
 		l := g.serves[c][i]
 		g.live = append(g.live, choice{l, min(g.fits[c][i], g.count[l])})
 	}
+}
+
+// densest returns the lines with pods left that candidate c serves, those first of which a
+// pod is worth most for what it requests when the node is empty. The result is good until it
+// is called again.
+func (g *greedy) densest(c int) []density {
+	all, known := g.sorted[c]
+	if !known {
+		for i, l := range g.serves[c] {
+			if g.count[l] > 0 && g.values[l] > 0 {
+				all = append(all, density{i, g.values[l] / g.load(l)})
+			}
+		}
+		g.budget.Spend(len(all) * (g.dims + 16))
+		slices.SortFunc(all, byValue)
+		g.sorted[c] = all
+	}
+	items := g.dense[:0]
+	for _, it := range all {
+		if g.count[g.serves[c][it.line]] > 0 {
+			items = append(items, it)
+		}
+	}
+	g.budget.Spend(2 * len(all))
+	return items
 }
 
 // load is what a pod of the line requests, at the prices of resources.

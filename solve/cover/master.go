@@ -27,6 +27,7 @@ type master struct {
 	columns  []int     // by column of program: index in patterns
 	amounts  []float64 // by row
 	best     []float64 // by line: the values that prove most so far, feasible for the dual as far as is known
+	first    []find    // the greedy cover, in its order
 }
 
 func newMaster(s *solver, o Options) *master {
@@ -375,6 +376,7 @@ func (m *master) begin(o Options) {
 func (m *master) coverGreedily(a *ascent) {
 	a = a.near(nearEnd)
 	found := m.patternsOf(&greedy{pricer: m.pricer, ascent: a})
+	m.first = slices.Clone(found)
 	if len(m.pricer.lines) <= fewRows {
 		found = append(found, m.patternsOf(&greedy{pricer: m.pricer, ascent: a, byRatio: true})...)
 	}

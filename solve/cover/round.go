@@ -225,6 +225,24 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
+// coverAsFirst covers all items again, as the greedy cover did, and keeps the cover that
+// leaves fewer pods or else costs less.
+func (s *solver) coverAsFirst(m *master) {
+	if len(m.first) == 0 {
+		return
+	}
+	nodes, left, limits, cost := s.nodes, s.left, s.limits, s.cost()
+	s.start()
+	for _, f := range m.first {
+		s.buy(m, f.pattern, f.count)
+	}
+	s.coverRest()
+	fewer := cmp.Compare(total(s.left), total(left))
+	if fewer > 0 || fewer == 0 && s.cost() >= cost {
+		s.nodes, s.left, s.limits = nodes, left, limits
+	}
+}
+
 // coverRest finds nodes for what the dive left: pods of items larger than their
 // row, and all pods when the budget ended early. For the item whose pods cost
 // most by themselves it launches the candidate that is cheapest per pod, filled up

@@ -22,6 +22,7 @@ func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 		r.Abandoned = true
 	} else {
 		s.coverRest()
+		s.coverAsFirst(m)
 		if o.Rough {
 			s.tighten()
 		} else {

@@ -3,6 +3,8 @@
 package cover
 
 import (
+	"slices"
+
 	"karpenter/solve/work"
 )
 
@@ -27,13 +29,8 @@ type solver struct {
 }
 
 func newSolver(p *Problem, budget *work.Budget) *solver {
-	s := &solver{Problem: p, budget: budget, left: make([]int, len(p.Items)), values: make([]float64, len(p.Items))}
-	for i := range p.Items {
-		s.left[i] = p.Items[i].Count
-	}
-	for _, l := range p.Limits {
-		s.limits = append(s.limits, append([]int64(nil), l...))
-	}
+	s := &solver{Problem: p, budget: budget, values: make([]float64, len(p.Items))}
+	s.start()
 	if len(p.Candidates) > 0 {
 		s.resources = len(p.Candidates[0].Room)
 	}
@@ -54,6 +51,34 @@ func newSolver(p *Problem, budget *work.Budget) *solver {
 		s.items = append(s.items, s.lineOf(i))
 	}
 	return s
+}
+
+// start begins a cover.
+func (s *solver) start() {
+	s.nodes, s.left, s.limits = nil, make([]int, len(s.Items)), nil
+	for i := range s.Items {
+		s.left[i] = s.Items[i].Count
+	}
+	for _, l := range s.Limits {
+		s.limits = append(s.limits, slices.Clone(l))
+	}
+}
+
+// cost is what the nodes cost.
+func (s *solver) cost() float64 {
+	sum := 0.0
+	for i := range s.nodes {
+		sum += s.Candidates[s.nodes[i].Candidate].Price * float64(s.nodes[i].Count)
+	}
+	return sum
+}
+
+func total(counts []int) int {
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
 }
 
 // within runs f with a part of the budget that is left.

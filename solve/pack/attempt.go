@@ -254,22 +254,32 @@ func softenAll(x *draft) bool {
 	return softened
 }
 
-// soften lets those of the demands that have pods left tolerate
-// PreferNoSchedule. It reports whether that may help.
+// soften lets those of the demands that have pods left tolerate PreferNoSchedule, and with
+// a part the whole, of which the proof knows where its pods may go. It reports whether that
+// may help.
 func soften(x *draft, which func(*demand) bool) bool {
 	softened := false
 	for _, d := range x.demands {
 		if len(d.left)+len(d.stuck) == 0 || !x.avoids(d.Shape) || !which(d) {
 			continue
 		}
-		d.Demand = x.compile(model.Pending{Shape: Soft(d.Shape), Pods: d.Pods})
-		d.buyable = x.buyable(d.Demand)
+		x.putUp(d)
+		if d.whole != nil && x.avoids(d.whole.Shape) {
+			x.putUp(d.whole)
+			x.softened = x.softened || d.whole.firm
+		}
 		softened = true
 	}
 	if softened {
 		x.takeSurvey()
 	}
 	return softened
+}
+
+// putUp has d tolerate PreferNoSchedule.
+func (x *draft) putUp(d *demand) {
+	d.Demand = x.compile(model.Pending{Shape: Soft(d.Shape), Pods: d.Pods})
+	d.buyable = x.buyable(d.Demand)
 }
 
 // tooDear reports whether what is left costs too much to be tried.

@@ -31,8 +31,10 @@ type exchange struct {
 // Bounds of the exchange.
 const (
 	exchangeClasses = 4    // priorities, highest first
+	exchangeShare   = 4    // of the budget that is left, one part of so many is for it
 	exchangeRounds  = 3    // over all nodes
 	exchangeMixes   = 3    // of resource prices that are tried for a node
+	exchangeFirsts  = 8    // options of which one pod is taken first
 	exchangeGain    = 1e-6 // a gain smaller than this part of the worth is none
 	stepsPerPlace   = 32   // to see how many pods of a demand a node takes
 )
@@ -75,10 +77,11 @@ func (e *exchange) run() {
 		return
 	}
 	e.estimate()
+	enough := x.budget.Left() - x.budget.Left()/exchangeShare
 	for changed, round := true, 0; changed && round < exchangeRounds; round++ {
 		changed = false
 		for i := range x.nodes {
-			if x.budget.Spent() {
+			if x.budget.Left() <= enough {
 				break
 			}
 			changed = e.refill(&x.nodes[i]) || changed
@@ -287,31 +290,31 @@ func (e *exchange) options(n *fit.NodeRow, at topology.Place) []option {
 
 // fullest returns how many pods of each option fit the node together, and what they are
 // worth: the best of several greedy fillings, at the shadow prices of the node's resources
-// and at mixes that favor what ran out. Each is tried with one pod of any option taken first.
+// and at mixes that favor what ran out. Each is tried with one pod of another option taken first.
 func (e *exchange) fullest(options []option) (best []int, most float64) {
 	if len(options) == 0 {
 		return nil, 0
 	}
 	e.price = make([]float64, len(e.sack.Room))
 	_, steps := e.sack.Relax(e.price)
-	e.budget.Spend((steps + exchangeMixes*len(options)) * len(options) * len(e.price))
+	firsts := min(len(options), exchangeFirsts)
+	e.budget.Spend((steps + exchangeMixes*(1+firsts)) * len(options) * len(e.price))
 	dearest := slices.Max(e.price)
 	for r := range e.price {
 		e.price[r] += 1e-6 * max(dearest, 1e-300) // what costs nothing still breaks ties
 	}
 	for range exchangeMixes {
 		order := e.byDensity(options)
-		var left []float64 // where no option comes first
-		for first := noOption; first < len(options); first++ {
-			f := e.greedily(options, order, first)
-			if f.worth > most {
+		plain := e.greedily(options, order, noOption)
+		if plain.worth > most {
+			best, most = plain.take, plain.worth
+		}
+		for _, first := range order[:firsts] {
+			if f := e.greedily(options, order, first); f.worth > most {
 				best, most = f.take, f.worth
 			}
-			if first == noOption {
-				left = f.left
-			}
 		}
-		for r, part := range left {
+		for r, part := range plain.left {
 			e.price[r] *= 1 - 0.9*part
 		}
 	}
