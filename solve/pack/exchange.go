@@ -30,6 +30,7 @@ type exchange struct {
 
 // Bounds of the exchange.
 const (
+	estimateShare   = 0.25 // of the budget that is left, for what pods are worth
 	exchangeClasses = 4    // priorities, highest first
 	exchangeShare   = 4    // of the budget that is left, one part of so many is for it
 	exchangeRounds  = 3    // over all nodes
@@ -189,7 +190,10 @@ func (e *exchange) estimate() {
 			continue
 		}
 		q := (&market{draft: e.draft, tier: e.tiers[i]}).covering(some)
-		for j, v := range cover.Estimate(&q.Problem, e.budget) {
+		part := e.budget.Part(estimateShare)
+		values := cover.Estimate(&q.Problem, part)
+		e.budget.Return(part)
+		for j, v := range values {
 			if v > 0 {
 				e.worth[q.demands[j]], e.open = v, append(e.open, q.demands[j])
 			}
