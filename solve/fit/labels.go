@@ -7,9 +7,15 @@ import "karpenter/model"
 // Labels tells which nodes of a Snapshot satisfy demands. Thousands of nodes have few
 // different values of most labels, so each value is asked about once.
 type Labels struct {
-	of     []model.Requirements        // by site
-	values map[string][]valueRow       // by key
-	met    map[*model.Requirement]Bits // by first requirement of a term
+	of     []model.Requirements  // by site
+	values map[string][]valueRow // by key
+	met    map[term]Bits
+}
+
+// term identifies a conjunction of requirements, which never changes.
+type term struct {
+	first *model.Requirement
+	count int
 }
 
 // valueRow is the nodes that have equal requirements for a label.
@@ -21,42 +27,30 @@ type valueRow struct {
 // mostTerms is of how many terms it is kept which nodes meet them.
 const mostTerms = 1 << 15
 
-// Labels returns what tells the nodes of s apart by their labels. It is kept as long
-// as the labels stay the same.
-func (m *Memory) Labels(s *model.Snapshot) *Labels {
-	if m.labels == nil || !m.labels.are(s.Nodes) {
-		m.labels = &Labels{values: map[string][]valueRow{}, met: map[*model.Requirement]Bits{}}
-		for i := range s.Nodes {
-			m.labels.of = append(m.labels.of, s.Nodes[i].Labels)
-		}
+// newLabels returns what tells the nodes apart by their labels.
+func newLabels(nodes []model.Node) *Labels {
+	out := &Labels{values: map[string][]valueRow{}, met: map[term]Bits{}}
+	for i := range nodes {
+		out.of = append(out.of, nodes[i].Labels)
 	}
-	return m.labels
+	return out
 }
 
-// are reports whether these are the labels of the nodes.
-func (l *Labels) are(nodes []model.Node) bool {
-	for i := range l.of {
-		if i == len(nodes) || !Same(l.of[i], nodes[i].Labels) {
-			return false
-		}
-	}
-	return len(l.of) == len(nodes)
-}
-
-// Meeting returns the sites of the nodes that satisfy the term, and how many
-// requirements were compared to find out. The term must not change; the answer is kept.
-func (l *Labels) Meeting(term model.Requirements) (Bits, int) {
-	if len(term) == 0 {
+// Meeting returns the sites of the nodes that satisfy the demands, and how many
+// requirements were compared to find out. The demands must not change: the answer is kept.
+func (l *Labels) Meeting(demands model.Requirements) (Bits, int) {
+	if len(demands) == 0 {
 		return l.all(), 0
 	}
-	if out, known := l.met[&term[0]]; known {
+	id := term{&demands[0], len(demands)}
+	if out, known := l.met[id]; known {
 		return out, 0
 	}
 	out, compared := l.all(), 0
-	for i := range term {
+	for i := range demands {
 		some := NewBits(len(l.of))
-		for _, v := range l.valuesOf(term[i].Key) {
-			if _, ok := v.has.Satisfies(term[i : i+1]); ok {
+		for _, v := range l.valuesOf(demands[i].Key) {
+			if _, ok := v.has.Satisfies(demands[i : i+1]); ok {
 				some.Add(v.sites)
 			}
 			compared++
@@ -66,7 +60,7 @@ func (l *Labels) Meeting(term model.Requirements) (Bits, int) {
 	if len(l.met) == mostTerms {
 		clear(l.met)
 	}
-	l.met[&term[0]] = out
+	l.met[id] = out
 	return out, compared
 }
 

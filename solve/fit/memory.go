@@ -4,8 +4,10 @@ package fit
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 	"karpenter/solve/devices"
@@ -120,4 +122,43 @@ func unchanged(a, b *model.Node) bool {
 	return a.Name == b.Name && a.Claim == b.Claim && Same(a.Labels, b.Labels) && Same(a.Taints, b.Taints) &&
 		Same(a.Allocatable, b.Allocatable) && Same(a.Requested, b.Requested) &&
 		Same(a.DaemonRequested, b.DaemonRequested) && Same(a.HostPorts, b.HostPorts)
+}
+
+// share has rows of nodes with equal taints know of each other.
+func (m *Memory) share(n *NodeRow) {
+	if len(n.Taints) <= fewTaints {
+		return
+	}
+	var b strings.Builder
+	for _, t := range n.Taints {
+		fmt.Fprintf(&b, "%q %q %q;", t.Key, t.Value, t.Effect)
+	}
+	known := m.taints[b.String()]
+	if known == nil {
+		if m.taints == nil || len(m.taints) >= mostTaints {
+			m.taints = map[string]*taints{}
+		}
+		known = newTaints(n.Taints)
+		m.taints[b.String()] = known
+	}
+	n.taints = known
+}
+
+// Labels returns what tells the nodes of s apart by their labels. It is kept as long
+// as the labels stay the same.
+func (m *Memory) Labels(s *model.Snapshot) *Labels {
+	if m.labels == nil || !m.labels.are(s.Nodes) {
+		m.labels = newLabels(s.Nodes)
+	}
+	return m.labels
+}
+
+// are reports whether these are the labels of the nodes.
+func (l *Labels) are(nodes []model.Node) bool {
+	for i := range l.of {
+		if i == len(nodes) || !Same(l.of[i], nodes[i].Labels) {
+			return false
+		}
+	}
+	return len(l.of) == len(nodes)
 }

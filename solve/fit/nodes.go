@@ -90,6 +90,14 @@ func (n *NodeRow) Takes(s *model.Shape) bool {
 	return s.Suits(n.Labels)
 }
 
+// Untolerated returns the node's first taint that keeps pods of s away.
+func (n *NodeRow) Untolerated(s *model.Shape) (model.Taint, bool) {
+	if n.taints == nil {
+		return model.Untolerated(n.Taints, s.Tolerations)
+	}
+	return n.taints.untolerated(s.Tolerations)
+}
+
 // maySuit reports whether labels that are not all settled may turn out to suit
 // the shape. A node does not get a label that is only not to have some value.
 func maySuit(labels model.Requirements, s *model.Shape) bool {

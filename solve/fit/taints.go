@@ -3,8 +3,6 @@
 package fit
 
 import (
-	"fmt"
-	"strings"
 	"sync"
 
 	"karpenter/model"
@@ -26,7 +24,13 @@ type taints struct {
 	list []model.Taint
 
 	mu       sync.Mutex
-	verdicts map[*model.Toleration]verdict // by first of a list, which never changes
+	verdicts map[tolerations]verdict
+}
+
+// tolerations identifies a list of them, which never changes.
+type tolerations struct {
+	first *model.Toleration
+	count int
 }
 
 // verdict is what Untolerated returns.
@@ -35,47 +39,24 @@ type verdict struct {
 	bad   bool
 }
 
-func (t *taints) untolerated(tolerations []model.Toleration) (model.Taint, bool) {
-	if len(tolerations) == 0 {
+func newTaints(list []model.Taint) *taints {
+	return &taints{list: list, verdicts: map[tolerations]verdict{}}
+}
+
+func (t *taints) untolerated(by []model.Toleration) (model.Taint, bool) {
+	if len(by) == 0 {
 		return model.Untolerated(t.list, nil)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v, known := t.verdicts[&tolerations[0]]
+	id := tolerations{&by[0], len(by)}
+	v, known := t.verdicts[id]
 	if !known {
-		v.taint, v.bad = model.Untolerated(t.list, tolerations)
+		v.taint, v.bad = model.Untolerated(t.list, by)
 		if len(t.verdicts) >= mostVerdict {
 			clear(t.verdicts)
 		}
-		t.verdicts[&tolerations[0]] = v
+		t.verdicts[id] = v
 	}
 	return v.taint, v.bad
-}
-
-// Untolerated returns the node's first taint that keeps pods of s away.
-func (n *NodeRow) Untolerated(s *model.Shape) (model.Taint, bool) {
-	if n.taints == nil {
-		return model.Untolerated(n.Taints, s.Tolerations)
-	}
-	return n.taints.untolerated(s.Tolerations)
-}
-
-// share has rows of nodes with equal taints know of each other.
-func (m *Memory) share(n *NodeRow) {
-	if len(n.Taints) <= fewTaints {
-		return
-	}
-	var b strings.Builder
-	for _, t := range n.Taints {
-		fmt.Fprintf(&b, "%q %q %q;", t.Key, t.Value, t.Effect)
-	}
-	known := m.taints[b.String()]
-	if known == nil {
-		if m.taints == nil || len(m.taints) >= mostTaints {
-			m.taints = map[string]*taints{}
-		}
-		known = &taints{list: n.Taints, verdicts: map[*model.Toleration]verdict{}}
-		m.taints[b.String()] = known
-	}
-	n.taints = known
 }
