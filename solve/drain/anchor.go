@@ -29,6 +29,11 @@ func (sc *scene) hold(c *model.Command, kinds map[string]*model.Pending) {
 // holdOn notes what a pod of the shape holds on to on a node with the labels. Beside pods
 // of the node itself it needs no note: they keep the node.
 func (sc *scene) holdOn(shape *model.Shape, labels model.Requirements) {
+	for i := range shape.Spread {
+		if s := &shape.Spread[i]; !s.Soft && s.Key != model.LabelHostname && !slices.Contains(sc.anchors.spread, s.Key) {
+			sc.anchors.spread = append(sc.anchors.spread, s.Key)
+		}
+	}
 	for i := range shape.PodTerms {
 		term := &shape.PodTerms[i]
 		domain, ok := labels.Value(term.Key)
@@ -68,6 +73,23 @@ func (sc *scene) anchored(sites ...int) string {
 		stays := func(i int) bool { return !sc.s.Nodes[i].Deleting && !slices.Contains(sites, i) }
 		if slices.ContainsFunc(sites, func(i int) bool { return slices.Contains(list, i) }) && !slices.ContainsFunc(list, stays) {
 			return "pods of other nodes are being moved near its pods"
+		}
+	}
+	return ""
+}
+
+// unsettles returns why the nodes cannot be launched, "" if they can.
+func (sc *scene) unsettles(launches []model.Launch) string {
+	if len(sc.anchors.spread) == 0 {
+		return ""
+	}
+	for i := range launches {
+		labels := sc.labelled(&launches[i])
+		for _, key := range sc.anchors.spread {
+			domain, ok := labels.Value(key)
+			if ok && !slices.ContainsFunc(sc.s.Nodes, func(n model.Node) bool { in, has := n.Labels.Value(key); return has && in == domain && !n.Deleting }) {
+				return "pods that must be spread are being moved, and its replacement would be the only node in a topology domain"
+			}
 		}
 	}
 	return ""

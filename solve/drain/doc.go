@@ -20,7 +20,8 @@
 // will be (scene.go); estimates of what pods cost at least (screen.go); inquiries,
 // which ask trials about the scene (inquiry.go); and permits, which say what may be
 // removed (candidates.go). whole.go tells which nodes go only together, anchor.go which
-// wait for pods to come to their zone. decide.go runs it: unhealthy.go, confirm.go, empty.go,
+// wait for pods to come to their zone or to be spread, launched.go what labels new nodes
+// will have. decide.go runs it: unhealthy.go, confirm.go, empty.go,
 // static.go, drift.go, advised.go and consolidate.go each take nodes away for one
 // reason. consolidate.go asks about nodes one by one and in groups (group.go);
 // weigh.go makes an offer (offer.go) of the answer, which toll.go, price.go,

@@ -47,10 +47,12 @@ type lodgers struct {
 // anchors are pods that others are moved to: those that run in a domain and that the
 // required affinity of the moved pods wants them beside. The commands of a plan are carried
 // out at the same time. Of each list, the sites of such pods, one must stay: if the
-// domain emptied first, the moved pods could not come.
+// domain emptied first, the moved pods could not come. And where moved pods must be spread,
+// no node may open a domain: they would be too many in the others.
 type anchors struct {
-	lists [][]int
-	known map[held]bool // what is listed
+	lists  [][]int
+	known  map[held]bool // what is listed
+	spread []string      // topology keys that moved pods must be spread over
 }
 
 // held is a term of pods that are moved, and the domain they are moved to.

@@ -225,5 +225,9 @@ func (ask *inquiry) judge(o *offer, t *pack.Trial, most model.Price) {
 		o.cause = model.ByPolicy
 		return
 	}
+	if o.why = ask.unsettles(o.command.Launches); o.why != "" {
+		o.cause = model.ByUse
+		return
+	}
 	o.cause, o.why = ask.balance(o)
 }
