@@ -14,7 +14,7 @@
 // item is worth. Pricing looks, candidate by candidate, for a pattern of negative
 // reduced cost: one that is worth more than its node costs. The fractional solution is
 // rounded by diving: launch the whole part and the largest fractions, solve again for the
-// rest. Small plans are improved by tearing a few nodes down and covering their pods
+// rest. If the greedy cover itself costs less, it is the plan. Small plans are improved by tearing a few nodes down and covering their pods
 // again.
 //
 // # Vocabulary

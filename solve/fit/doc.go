@@ -8,6 +8,9 @@
 //   - an offer is one offering of a type row;
 //   - a node row is a node of the Snapshot with what is free on it.
 //
+// Thousands of nodes have few different taints and values of labels, so these are compared
+// with what pods demand once for all nodes that have them (taints.go, labels.go).
+//
 // What a requirement allows is a set of offers (Bits), computed once per
 // distinct requirement; what a shape allows is a handful of ANDs over those.
 //
