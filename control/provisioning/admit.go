@@ -17,7 +17,7 @@ import (
 
 // doubt is how long a claim counts if it is unknown whether it was created. If
 // it was, the world has received it by then.
-const doubt = 15 * time.Second
+const doubt = time.Minute
 
 // ledger holds the launches that were admitted and that the world does not know
 // yet. A caller reads the world and enters its launches under the same lock, so
