@@ -83,6 +83,9 @@ func (ask *inquiry) unpaid(o *offer) (model.Cause, string) {
 // be compared. The questions are asked of one Snapshot, so it makes no difference how many are
 // asked at once.
 func (r *round) weighAll(units [][]int) []*offer {
+	whole := r.work
+	r.work = whole.Part(weighShare)
+	defer func() { whole.Return(r.work); r.work = whole }()
 	r.total(0) // before it is shared
 	out := make([]*offer, len(units))
 	workers := make([]inquiry, len(r.memories))
@@ -114,6 +117,10 @@ func (r *round) weighAll(units [][]int) []*offer {
 	}
 	return out
 }
+
+// weighShare is the part of the budget that is left for asking about units by themselves. What
+// was found must still be weighed again before it is carried out.
+const weighShare = 0.5
 
 // atOnce is how many questions are asked before their work is counted. It does
 // not depend on how many workers there are, so that plans do not either.
