@@ -2,10 +2,7 @@
 
 package model
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // Effect is what a taint does to pods that do not tolerate it.
 type Effect string
@@ -81,43 +78,19 @@ func (o Toleration) Tolerates(t Taint) bool {
 
 // Untolerated returns the first taint that none of tolerations matches.
 func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
-	const few = 1 << 10 // pairs, which are compared one by one
-	if len(taints)*len(tolerations) > few {
-		return untoleratedByKey(taints, tolerations)
-	}
 	for i := range taints {
-		if !slices.ContainsFunc(tolerations, func(o Toleration) bool { return o.Tolerates(taints[i]) }) {
+		if !tolerated(&taints[i], tolerations) {
 			return taints[i], true
 		}
 	}
 	return Taint{}, false
 }
 
-// untoleratedByKey is Untolerated for many: a taint is compared with the tolerations of
-// its key, and those of all keys.
-func untoleratedByKey(taints []Taint, tolerations []Toleration) (Taint, bool) {
-	const none = -1
-	last, before := make(map[string]int, len(tolerations)), make([]int, len(tolerations)) // of equal keys
+func tolerated(t *Taint, tolerations []Toleration) bool {
 	for i := range tolerations {
-		before[i] = none
-		if j, ok := last[tolerations[i].Key]; ok {
-			before[i] = j
-		}
-		last[tolerations[i].Key] = i
-	}
-	tolerated := func(t Taint, key string) bool {
-		i, ok := last[key]
-		for ; ok && i != none; i = before[i] {
-			if tolerations[i].Tolerates(t) {
-				return true
-			}
-		}
-		return false
-	}
-	for _, t := range taints {
-		if !tolerated(t, t.Key) && !tolerated(t, "") {
-			return t, true
+		if tolerations[i].Tolerates(*t) {
+			return true
 		}
 	}
-	return Taint{}, false
+	return false
 }

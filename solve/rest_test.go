@@ -4,12 +4,15 @@ package solve_test
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"karpenter/model"
+	"karpenter/scenario"
 	"karpenter/solve"
 	"karpenter/solve/solvetest"
 )
@@ -75,4 +78,32 @@ func calm(s *model.Snapshot) *model.Snapshot {
 		n.Disruption = model.NodeDisruption{Consolidatable: true, Cost: n.Disruption.Cost, Empty: len(n.Movable) == 0}
 	}
 	return s
+}
+
+// TestLittleWorkRemovesSomeNodes gives a decision a quarter of the work it takes to examine
+// every node: what is examined must also be carried out, or a large cluster never gets smaller.
+func TestLittleWorkRemovesSomeNodes(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("type m cpu=4 mem=8Gi pods=20 zones=a on-demand=0.1\npool p types=m budgets=1000\n")
+	for i := range 300 {
+		fmt.Fprintf(&b, "node n%d pool=p type=m zone=a ct=on-demand consolidatable\npods a%d cpu=500m on=n%d\n", i, i, i)
+	}
+	s, err := scenario.Parse(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decide := func(work int) (commands int, all bool) {
+		p := model.DefaultPolicy()
+		p.Work = work
+		plan := solve.Decide(s, p)
+		return len(plan.Commands), !slices.ContainsFunc(plan.Stays, func(s model.Stay) bool { return s.Cause == model.Unexamined })
+	}
+	enough := 1 << 20
+	for all := false; !all; {
+		enough *= 2
+		_, all = decide(enough)
+	}
+	if commands, all := decide(enough / 4); all || commands == 0 {
+		t.Errorf("%d steps, of %d that it takes to examine all nodes: %d commands, all examined: %t; want some commands, not all examined", enough/4, enough, commands, all)
+	}
 }

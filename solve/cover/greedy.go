@@ -39,11 +39,10 @@ const (
 	nearlyOut   = 1e-3 // of a resource, as a fraction of the room; less makes it no scarcer
 )
 
-// find is a pattern, with the number and the price of its nodes in the greedy cover.
+// find is a pattern, with the number of its nodes in the greedy cover.
 type find struct {
 	pattern
 	count int
-	price float64
 }
 
 // cover covers all lines, or as many as the budget allows.
@@ -77,10 +76,14 @@ func (g *greedy) cover() {
 		for _, t := range p.take {
 			g.count[t.Item] -= t.Pods * count
 		}
-		price := float64(count) * g.Candidates[p.candidate].Price
-		g.found = append(g.found, find{p, count, price})
-		spent += price
+		g.found = append(g.found, find{p, count})
+		spent += g.priceOf(g.found[len(g.found)-1])
 	}
+}
+
+// priceOf returns what the nodes of a pattern cost.
+func (p *pricer) priceOf(f find) float64 {
+	return float64(f.count) * p.Candidates[f.candidate].Price
 }
 
 // follow brings the values up to date with the pods that are left.

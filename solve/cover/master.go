@@ -380,7 +380,7 @@ func (m *master) coverGreedily(a *ascent) {
 	if len(m.pricer.lines) <= fewRows {
 		found = append(found, m.patternsOf(&greedy{pricer: m.pricer, ascent: a, byRatio: true})...)
 	}
-	slices.SortStableFunc(found, func(a, b find) int { return cmp.Compare(b.price, a.price) })
+	slices.SortStableFunc(found, func(a, b find) int { return cmp.Compare(m.priceOf(b), m.priceOf(a)) })
 	for _, f := range found[:min(len(found), knownPerRow*len(m.rows))] {
 		m.add(f.pattern)
 	}

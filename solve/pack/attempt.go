@@ -263,9 +263,9 @@ func soften(x *draft, which func(*demand) bool) bool {
 		if len(d.left)+len(d.stuck) == 0 || !x.avoids(d.Shape) || !which(d) {
 			continue
 		}
-		x.putUp(d)
+		x.tolerate(d)
 		if d.whole != nil && x.avoids(d.whole.Shape) {
-			x.putUp(d.whole)
+			x.tolerate(d.whole)
 			x.softened = x.softened || d.whole.firm
 		}
 		softened = true
@@ -276,8 +276,8 @@ func soften(x *draft, which func(*demand) bool) bool {
 	return softened
 }
 
-// putUp has d tolerate PreferNoSchedule.
-func (x *draft) putUp(d *demand) {
+// tolerate has d tolerate PreferNoSchedule.
+func (x *draft) tolerate(d *demand) {
 	d.Demand = x.compile(model.Pending{Shape: Soft(d.Shape), Pods: d.Pods})
 	d.buyable = x.buyable(d.Demand)
 }

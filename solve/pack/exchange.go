@@ -32,7 +32,7 @@ type exchange struct {
 const (
 	estimateShare   = 0.25 // of the budget that is left, for what pods are worth
 	exchangeClasses = 4    // priorities, highest first
-	exchangeShare   = 4    // of the budget that is left, one part of so many is for it
+	exchangeShare   = 0.25 // of the budget that is left then, for the rounds
 	exchangeRounds  = 3    // over all nodes
 	exchangeMixes   = 3    // of resource prices that are tried for a node
 	exchangeFirsts  = 8    // options of which one pod is taken first
@@ -78,7 +78,7 @@ func (e *exchange) run() {
 		return
 	}
 	e.estimate()
-	enough := x.budget.Left() - x.budget.Left()/exchangeShare
+	enough := x.budget.Left() - int64(exchangeShare*float64(x.budget.Left()))
 	for changed, round := true, 0; changed && round < exchangeRounds; round++ {
 		changed = false
 		for i := range x.nodes {
