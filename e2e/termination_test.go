@@ -69,7 +69,7 @@ func startTermination(t *testing.T, recorder *eventstest.Recorder) {
 	queue := termination.NewQueue(mgr.GetClient(), recorder, clock.RealClock{}, metrics)
 	check(t, queue.Register(mgr, 10))
 	nodes := &termination.Reconciler{
-		Client: mgr.GetClient(), Machines: noMachines{}, Evictions: queue, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Machines: noMachines{}, Evictions: queue, Events: recorder, Clock: clock.RealClock{}, Metrics: metrics,
 	}
 	check(t, nodes.Register(mgr, 10))
 	ended := make(chan error)

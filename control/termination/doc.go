@@ -23,4 +23,5 @@
 //     EvictionRequest.
 //  3. The deadline of a queued pod can only become earlier.
 //  4. The instance of a Node is terminated only after its drain, unless the instance is gone already.
+//     A drain ends when the API server, not only the cache, has no pod left to wait for.
 package termination

@@ -61,7 +61,7 @@ func (r *Reconciler) keepPodsAway(ctx context.Context, s *scope) (time.Duration,
 
 // drain evicts the pods from the Node, tier by tier.
 func (r *Reconciler) drain(ctx context.Context, s *scope) (time.Duration, error) {
-	if err := r.readPods(ctx, s); err != nil {
+	if err := readPods(ctx, r.Client, s); err != nil {
 		return 0, err
 	}
 	var conditionSince *metav1.Time
@@ -74,15 +74,20 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (time.Duration, error)
 			conditionSince = &c.LastTransitionTime
 		}
 	}
-	waiting, forced, graceful := r.sort(s)
-	r.Evictions.Add(s.deadline, forced...)
-	r.Evictions.Add(s.deadline, slices.DeleteFunc(firstTier(graceful), pods.Terminating)...)
-	if len(waiting) > 0 {
-		r.Events.Publish(drainWaits(s.node, waiting))
+	if waiting := r.evict(s); len(waiting) > 0 {
 		return pace(s, waiting), nil
 	}
 	if conditionSince != nil && s.now.Sub(conditionSince.Time) < drainAtLeast {
 		return drainPoll, nil
+	}
+	if conditionSince != nil {
+		// The cache can be late with pods that were bound before the taint.
+		if err := readPods(ctx, r.Live, s); err != nil {
+			return 0, err
+		}
+		if waiting := r.evict(s); len(waiting) > 0 {
+			return pace(s, waiting), nil
+		}
 	}
 	if s.claim != nil {
 		s.claim.StatusConditions(s.now).SetTrue(v1.DrainedCondition)
@@ -90,9 +95,9 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (time.Duration, error)
 	return 0, nil
 }
 
-func (r *Reconciler) readPods(ctx context.Context, s *scope) error {
+func readPods(ctx context.Context, from client.Reader, s *scope) error {
 	list := &corev1.PodList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{join.PodNodeName: s.node.Name}); err != nil {
+	if err := from.List(ctx, list, client.MatchingFields{join.PodNodeName: s.node.Name}); err != nil {
 		return fmt.Errorf("list pods of node %s: %w", s.node.Name, err)
 	}
 	s.pods = nil
@@ -100,6 +105,18 @@ func (r *Reconciler) readPods(ctx context.Context, s *scope) error {
 		s.pods = append(s.pods, &list.Items[i])
 	}
 	return nil
+}
+
+// evict queues the pods whose turn it is to leave, and returns all that the
+// drain waits for.
+func (r *Reconciler) evict(s *scope) (waiting []*corev1.Pod) {
+	waiting, forced, graceful := r.sort(s)
+	r.Evictions.Add(s.deadline, forced...)
+	r.Evictions.Add(s.deadline, slices.DeleteFunc(firstTier(graceful), pods.Terminating)...)
+	if len(waiting) > 0 {
+		r.Events.Publish(drainWaits(s.node, waiting))
+	}
+	return waiting
 }
 
 // sort returns the pods that the drain waits for, and divides them into forced

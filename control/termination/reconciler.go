@@ -53,6 +53,7 @@ type Evictions interface {
 // Reconciler removes deleted Nodes from the cluster. All fields are required.
 type Reconciler struct {
 	Client    client.Client
+	Live      client.Reader // the API server itself; serves Pods by node name
 	Machines  Machines
 	Evictions Evictions
 	Events    events.Recorder

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,17 +67,18 @@ type stage struct {
 	start    time.Time
 	clock    *clocktesting.FakeClock
 	objects  []client.Object
-	client   client.Client
+	client   client.WithWatch
 	machines *machines
 	events   *eventstest.Recorder
 	metrics  *prometheus.Registry
 	nodes    *Reconciler
 	queue    *Queue
 
-	requests bool           // drain by EvictionRequests
-	answers  map[string]int // to evictions, by pod; default 200
-	calls    []string       // deletions and evictions the API server saw
-	told     int            // events shown so far
+	requests bool             // drain by EvictionRequests
+	answers  map[string]int   // to evictions, by pod; default 200
+	late     sets.Set[string] // pods that the cache does not have yet
+	calls    []string         // deletions and evictions the API server saw
+	told     int              // events shown so far
 }
 
 func newStage(t *testing.T) *stage {
@@ -86,7 +88,7 @@ func newStage(t *testing.T) *stage {
 	return &stage{
 		t: t, start: start, clock: clocktesting.NewFakeClock(start),
 		machines: &machines{deleteErr: &cloud.NotFoundError{Err: fmt.Errorf("test")}},
-		events:   &eventstest.Recorder{}, metrics: prometheus.NewRegistry(), answers: map[string]int{},
+		events:   &eventstest.Recorder{}, metrics: prometheus.NewRegistry(), answers: map[string]int{}, late: sets.New[string](),
 	}
 }
 
@@ -132,7 +134,18 @@ func (s *stage) open() {
 	if s.requests {
 		s.queue.Requests.Live = s.client
 	}
-	s.nodes = &Reconciler{Client: s.client, Machines: s.machines, Evictions: s.queue, Events: s.events, Clock: s.clock, Metrics: m}
+	s.nodes = &Reconciler{Client: s.cache(), Live: s.client, Machines: s.machines, Evictions: s.queue, Events: s.events, Clock: s.clock, Metrics: m}
+}
+
+// cache returns the client as the node controller has it: without late pods.
+func (s *stage) cache() client.Client {
+	return interceptor.NewClient(s.client, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		err := c.List(ctx, list, opts...)
+		if all, ok := list.(*corev1.PodList); ok {
+			all.Items = slices.DeleteFunc(all.Items, func(p corev1.Pod) bool { return s.late.Has(p.Name) })
+		}
+		return err
+	}})
 }
 
 // evict answers an eviction as the API server would.

@@ -63,6 +63,8 @@ func (s *stage) command(d *datadriven.TestData) string {
 		s.answers[d.CmdArgs[0].Key] = code
 	case "machine": // answers of the provider
 		s.answer(d)
+	case "late": // a pod, for the cache
+		s.late.Insert(d.CmdArgs[0].Key)
 	case "gone":
 		s.open()
 		return s.gone(d.CmdArgs[0].Key)

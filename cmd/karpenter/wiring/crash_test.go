@@ -119,7 +119,7 @@ func processes(c *controltest.Cluster) {
 	counts := termination.NewMetrics(c.Registry)
 	queue := termination.NewQueue(c.Client, c.Recorder, c.Clock, counts)
 	c.Reconcilers["termination"] = &termination.Reconciler{
-		Client: c.Client, Machines: provider, Evictions: queue, Events: c.Recorder, Clock: c.Clock, Metrics: counts,
+		Client: c.Client, Live: c.Client, Machines: provider, Evictions: queue, Events: c.Recorder, Clock: c.Clock, Metrics: counts,
 	}
 	c.Reconcilers["eviction"] = reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 		return queue.Reconcile(ctx, termination.Key{Namespace: "default", Name: r.Name, UID: types.UID("uid-of-" + r.Name)})

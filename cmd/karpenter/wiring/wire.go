@@ -394,7 +394,7 @@ func (w *wiring) nodes() error {
 		return err
 	}
 	return (&termination.Reconciler{
-		Client: w.mgr.GetClient(), Machines: w.metered("node.termination"), Evictions: queue,
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Machines: w.metered("node.termination"), Evictions: queue,
 		Events: w.recorder, Clock: w.clock, Metrics: counts,
 	}).Register(w.mgr, workers)
 }
