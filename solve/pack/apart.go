@@ -327,7 +327,7 @@ func (a *apart) takesOne(s settlers, to int) bool {
 		return false
 	}
 	demands := d.At(b.offer)
-	return (len(demands) == 0 || a.catalogue.Meets(b.offer, a.demandsOf(b).And(demands...))) && !a.spoils(b, d, b.offer)
+	return (len(demands) == 0 || a.catalogue.Meets(b.offer, a.askedOf(b).And(demands...))) && !a.spoils(b, d, b.offer)
 }
 
 // as returns the pods as those of the demand that they belong to on the node: one

@@ -41,7 +41,13 @@ func (x *draft) standsFor(d *demand, p model.Pod) []tied {
 // demandsOf is what a node of the bin must satisfy: what its pool demands and
 // what each of its shapes does.
 func (x *draft) demandsOf(b bin) model.Requirements {
-	out := x.pool(b.offer).Requirements
+	return x.pool(b.offer).Requirements.And(x.askedOf(b)...).Without(model.LabelRegistered, model.LabelInitialized)
+}
+
+// askedOf is what a node of the bin must satisfy besides what its pool demands. An
+// offer of the pool that meets it meets demandsOf, too.
+func (x *draft) askedOf(b bin) model.Requirements {
+	var out model.Requirements
 	for _, p := range b.take {
 		out = out.And(x.demands[p.demand].At(b.offer)...)
 	}

@@ -88,7 +88,7 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: fit.NewBits(len(l.catalogue.Offers)),
 		values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
-	possible, now := l.alike(b.offer, pool.Allowed).And(l.catalogue.MatchAll(f.demands)), l.offersOf(*b)
+	possible, now := l.alike(b.offer, pool.Allowed).And(l.catalogue.MatchAll(l.askedOf(*b))), l.offersOf(*b)
 	bought := l.capacityTypes(now, fits)
 	for t := range fits.All() {
 		if r := l.catalogue.Types[t].Offers; now.Any(r) {

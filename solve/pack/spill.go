@@ -149,7 +149,7 @@ func (c *dispersal) joined(to bin, gone *bin, most int64) (bin, int) {
 		}
 		for ; fits > 0; fits-- {
 			next := c.plus(to, from.demand, from.chosen[from.pods-fits:])
-			if c.supplied(row, next.take) && c.catalogue.MatchAll(c.demandsOf(next)).Has(to.offer) && !c.spoils(to, d, to.offer) {
+			if c.supplied(row, next.take) && c.catalogue.Meets(to.offer, c.askedOf(next)) && !c.spoils(to, d, to.offer) {
 				to, took, from.pods = next, took+fits, from.pods-fits
 				break
 			}

@@ -4,6 +4,7 @@ package pack
 
 import (
 	"cmp"
+	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
@@ -70,6 +71,7 @@ type dispersal struct {
 	stay   map[int]bool   // bins that are not changed, as rules between pods hold them
 	ways   map[int][]*way // by bin: how it could be changed
 	offers map[int]*quoted
+	quoted map[string][]int
 	work   int
 }
 
@@ -116,7 +118,7 @@ func newDispersal(x *draft) *dispersal {
 	c := &dispersal{
 		repair: repair{x}, byName: map[[2]string]int{}, byPool: map[int]int{}, pools: map[string]int{}, only: -1,
 		spots: &spotPools{at: map[spotPool]int{}, sold: map[int]int{}},
-		stay:  map[int]bool{}, ways: map[int][]*way{}, offers: map[int]*quoted{}, work: disperseWork,
+		stay:  map[int]bool{}, ways: map[int][]*way{}, offers: map[int]*quoted{}, quoted: map[string][]int{}, work: disperseWork,
 	}
 	x.unroll()
 	c.shared = slices.Repeat([]int{ofSeveral}, len(x.demands))
@@ -399,8 +401,32 @@ func (w *way) before(o *way) int {
 }
 
 // quotes returns the spot offers that a node with the pods of b could be launched as,
-// a few of each zone, cheapest first.
+// a few of each zone, cheapest first. Where no limits count, they are the same for
+// every node with so many pods of the same demands.
 func (c *dispersal) quotes(b bin) []int {
+	pool := c.poolOf(b.offer)
+	if len(c.floors[pool])+len(c.limits.pools[pool].resources) > 0 {
+		return c.quotesFor(b)
+	}
+	key := binary.AppendUvarint([]byte(c.reservation(b.offer)), uint64(pool))
+	if b.onDemand {
+		key = append(key, 1)
+	}
+	for _, t := range b.take {
+		key = binary.AppendUvarint(key, uint64(t.demand))
+		key = binary.AppendUvarint(key, uint64(t.pods))
+		key = binary.AppendUvarint(key, uint64(c.demands[t.demand].Under(b.offer)))
+	}
+	out, known := c.quoted[string(key)]
+	if !known {
+		out = c.quotesFor(b)
+		c.quoted[string(key)] = out
+	}
+	return out
+}
+
+// quotesFor works out quotes.
+func (c *dispersal) quotesFor(b bin) []int {
 	b.within, b.zone = nil, ""
 	pool, requests := c.poolOf(b.offer), c.podRequests(b)
 	offers, cheapest := c.offersOf(b), c.cheapest(pool)

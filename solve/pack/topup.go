@@ -271,10 +271,10 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	r.budget.Spend(stepsPerBin)
 	price := model.Price(math.MaxInt64)
 	offers = offers.And(r.offersOf(b))
-	demands, spoils := r.demandsOf(b), r.spoiler(b, d)
+	asked, spoils := r.askedOf(b), r.spoiler(b, d)
 	for _, row := range large {
 		for o := row.Offers.From; o < row.Offers.To; o++ {
-			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && !spoils(o) && r.catalogue.Meets(o, demands.And(d.At(o)...)) {
+			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && !spoils(o) && r.catalogue.Meets(o, asked.And(d.At(o)...)) {
 				offer, price, ok = o, p, true
 			}
 		}
