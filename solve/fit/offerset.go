@@ -43,6 +43,26 @@ func (s offerSet) Bits() Bits {
 	return out
 }
 
+// and returns the offers that are in both sets.
+func (s offerSet) and(o offerSet) offerSet {
+	if s.bits != nil && o.bits != nil {
+		return compact(s.bits.And(o.bits))
+	}
+	if s.bits != nil {
+		s, o = o, s
+	}
+	out := offerSet{words: s.words}
+	for _, i := range s.list {
+		if o.Has(int(i)) {
+			out.list = append(out.list, i)
+		}
+	}
+	return out
+}
+
+// Empty reports whether no offer is in the set.
+func (s offerSet) Empty() bool { return s.bits == nil && len(s.list) == 0 }
+
 // Has reports whether an offer is in the set.
 func (s offerSet) Has(offer int) bool {
 	if s.bits != nil {

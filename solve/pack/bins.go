@@ -60,6 +60,26 @@ func (x *draft) askedOf(b bin) model.Requirements {
 	return out.Without(model.LabelRegistered, model.LabelInitialized)
 }
 
+// demandsOn is demandsOf as far as it is about the labels of the pins.
+func (x *draft) demandsOn(b bin, pins model.Requirements) model.Requirements {
+	var out model.Requirements
+	for _, pin := range pins {
+		and := func(rs model.Requirements) {
+			if r, ok := rs.Get(pin.Key); ok {
+				out = out.And(r)
+			}
+		}
+		and(x.pool(b.offer).Requirements)
+		for _, p := range b.take {
+			and(x.demands[p.demand].At(b.offer))
+		}
+		if pin.Key == model.LabelZone && b.zone != "" {
+			out = out.And(model.NewRequirement(model.LabelZone, model.In, b.zone))
+		}
+	}
+	return out
+}
+
 // offersOf is where a node of the bin could be launched.
 func (x *draft) offersOf(b bin) fit.Bits {
 	out := x.pool(b.offer).Usable
@@ -97,6 +117,10 @@ func (x *draft) fitBeside(more model.Resources, b *bin, free model.Resources) bo
 	return true
 }
 
+// stepsToSpan is what it takes to see whether the types of a launch span enough values,
+// for each of them.
+const stepsToSpan = 32
+
 // spans reports whether the types that nodes of the bin can be launched as span
 // what its pool demands.
 func (x *draft) spans(b bin) bool {
@@ -104,6 +128,8 @@ func (x *draft) spans(b bin) bool {
 	if len(x.floors[pool]) == 0 {
 		return true
 	}
+	types := x.catalogue.Pools[pool].Types
+	x.budget.Spend(stepsToSpan * (types.To - types.From))
 	v := x.varietyOf(pool, x.offersOf(b), x.demandsOf(b))
 	return v.enough(x.fitting(v, x.podRequests(b), b.capacity))
 }

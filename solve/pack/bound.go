@@ -116,8 +116,8 @@ func (v *proof) nodesWithKept() []fit.NodeRow {
 	return rows
 }
 
-// sales returns what every tier has for the pieces whose pods a plan may launch nodes of it
-// for. When the plan may break rules that the planner keeps while it launches nodes, it
+// sales returns what tiers have for the pieces whose pods a plan may launch nodes of them
+// for; tiers that follow each other and have the same pieces are one. When the plan may break rules that the planner keeps while it launches nodes, it
 // is as if there were no rules between pods but that some never share a node with their
 // like: a plan that keeps all rules is one of those that the proof is about.
 func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[int]topology.Wishes) []*sale {
@@ -127,7 +127,7 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[i
 	}
 	var out []*sale
 	for i, tier := range v.tiers {
-		s, open := &sale{market: &market{draft: fresh, tier: tier}, of: map[*demand]*piece{}}, []*demand(nil)
+		s, open := &sale{market: &market{draft: fresh, tier: tier, proving: true}, of: map[*demand]*piece{}}, []*demand(nil)
 		for _, d := range v.demands {
 			_, favoured := granted[d.kind]
 			if at := confined[d]; favoured && v.avoids(d.Shape) || !favoured && at != anyTier && at != i { // a preference may lead it to where it goes at last
@@ -139,8 +139,15 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[i
 				}
 			}
 		}
-		s.problem = s.market.covering(open)
+		if n := len(out) - 1; n >= 0 && slices.Equal(open, out[n].open) && !v.demanding(fit.Range{From: out[n].market.tier.From, To: tier.To}) {
+			out[n].market.tier.To = tier.To // what is proven of both is the same
+			continue
+		}
+		s.open = open
 		out = append(out, s)
+	}
+	for _, s := range out {
+		s.problem = s.market.covering(s.open)
 	}
 	return out
 }
@@ -149,6 +156,7 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[i
 // node of any tier is worth more than it costs, whatever pods share it.
 type sale struct {
 	market  *market
+	open    []*demand
 	problem *covering
 	of      map[*demand]*piece
 }

@@ -184,16 +184,17 @@ func (s domains) addBundle(together *fit.Demand, a area, members []member, pods 
 
 // compileBundle finds the offers on which all members may run.
 func (ds domains) compileBundle(a area, members []member) *fit.Demand {
-	shape := model.Shape{Selector: a.pins, Tolerations: []model.Toleration{{Exists: true}}}
-	offers := make([]fit.Bits, 0, len(members))
+	shape := model.Shape{Tolerations: []model.Toleration{{Exists: true}}}
+	demands := make([]*fit.Demand, 0, len(members))
 	for _, m := range members {
 		s := m.of.Shape
 		shape.Requests = shape.Requests.Plus(s.Requests.Times(int64(m.pods)))
 		shape.HostPorts = append(shape.HostPorts, s.HostPorts...)
-		shape.Terms = (&model.Shape{Terms: shape.Terms, VolumeTerms: s.Alternatives()}).Alternatives()
-		offers = append(offers, m.of.Offers)
+		demands = append(demands, m.of.Demand)
 	}
-	return ds.spanning(ds.catalogue.Only(ds.besideDaemons(ds.catalogue.NewDemand(model.Pending{Shape: &shape})), offers...))
+	together, steps := ds.catalogue.Join(shape, a.pins, demands...)
+	ds.budget.Spend(steps)
+	return ds.spanning(together)
 }
 
 // release gives the pods of a bundle back to their demands.

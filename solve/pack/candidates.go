@@ -4,7 +4,9 @@ package pack
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
+	"strconv"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -41,6 +43,9 @@ func (m *market) candidates(open []*demand) []candidate {
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(all[a].price, all[b].price), cmp.Compare(all[a].offer, all[b].offer))
 	})
+	if m.proving {
+		order = m.unlike(all, order)
+	}
 	var kept []*candidate
 	for _, i := range order {
 		m.budget.Spend(len(kept))
@@ -53,6 +58,30 @@ func (m *market) candidates(open []*demand) []candidate {
 		out[i] = *c
 	}
 	return out
+}
+
+// unlike returns the first of those candidates that limits allow and that are equal, but
+// for their pools, and those of pools that tell pods apart.
+func (m *market) unlike(all []candidate, order []int) []int {
+	known := map[string]bool{}
+	return slices.DeleteFunc(order, func(i int) bool {
+		c := &all[i]
+		if m.unaffordable(*c) {
+			return true
+		}
+		if m.picky[c.pool] {
+			return false
+		}
+		key := strconv.AppendFloat([]byte(c.serves.Key()), c.price, 'g', -1, 64)
+		for _, v := range c.room {
+			key = binary.AppendVarint(key, v)
+		}
+		if known[string(key)] {
+			return true
+		}
+		known[string(key)] = true
+		return false
+	})
 }
 
 // ofType adds the offers of one type that some of the classes could use to out,
@@ -113,6 +142,9 @@ func (m *market) dominates(a, b *candidate) bool {
 		return false
 	}
 	limited := m.limits.pools[a.pool].resources
+	if m.proving {
+		limited = nil
+	}
 	if a.pool != b.pool {
 		return len(limited) == 0 && !m.picky[a.pool]
 	}

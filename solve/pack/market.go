@@ -12,6 +12,7 @@ type market struct {
 	*draft
 	tier     tier
 	sold     []candidate // of the tier, whatever limits allow; nil = to be found
+	proving  bool        // limits only count if they allow no node at all
 	relaxing bool        // launches need not span what their pools demand
 	partial  bool        // the candidates of some pool with minValues are not all there are
 	several  bool        // pods may run in some pool with minValues under several of their terms

@@ -18,8 +18,12 @@ const fewBins = 64
 // mostAlternatives is up to how many node affinity terms are tried one by one.
 const mostAlternatives = 8
 
-// stepsPerBin is what it takes to work out where a new node could be launched, in steps.
-const stepsPerBin = 1024
+// What it takes, in steps: to work out where a new node could be launched, and to see
+// whether one could be settled for an area.
+const (
+	stepsPerBin    = 1024
+	stepsPerNarrow = 64
+)
 
 // rounds bounds how often nodes of the plan are settled for pods that are left.
 const rounds = 32
@@ -79,19 +83,33 @@ func (r repair) narrow() bool {
 			if !r.topology.Allows(d.kind, a.place) || !slices.ContainsFunc(d.Shape.Alternatives(), a.suits) {
 				continue
 			}
+			if r.overspends() || r.budget.Overdrawn() {
+				return false
+			}
+			r.budget.Spend(stepsPerNarrow * len(r.bins))
 			offers := a.bits(len(r.catalogue.Offers))
+			var as []*demand // that d is, tied to the area; nil = to be worked out
 			for i := range r.bins {
 				site := len(r.snapshot.Nodes) + i
-				if r.topology.Cap(d.kind, site) == 0 || !within(a.place, r.topology.At(site), keys) || !a.suits(r.demandsOf(r.bins[i])) {
+				if r.topology.Cap(d.kind, site) == 0 || !within(a.place, r.topology.At(site), keys) || !r.mayHold(i, d) || !a.suits(r.demandsOn(r.bins[i], a.pins)) {
 					continue
 				}
-				if r.settleBin(d, a, i, offers) {
+				if as == nil {
+					as = r.settledAsAny(d, a)
+				}
+				if slices.ContainsFunc(as, func(as *demand) bool { return r.joinBin(d, as, i, offers) }) {
 					return true
 				}
 			}
 		}
 	}
 	return false
+}
+
+// mayHold reports whether a new node may have room for one more pod of d.
+func (r repair) mayHold(i int, d *demand) bool {
+	b := &r.bins[i]
+	return len(r.bins) <= fewBins || r.fitBeside(d.Shape.Requests, b, r.catalogue.Types[r.catalogue.Offers[b.offer].Type].Free)
 }
 
 // settleBin settles a new node for the area, which has these offers, and puts the next

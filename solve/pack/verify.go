@@ -138,7 +138,7 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 	}
 	slices.Sort(keys)
 	for _, a := range r.atlas.areasAt(b.offer, slices.Compact(keys)) {
-		if !a.suits(r.demandsOf(*b)) {
+		if !a.suits(r.demandsOn(*b, a.pins)) {
 			continue
 		}
 		part := r.settledAs(d, a)
@@ -174,13 +174,15 @@ func (r repair) tiedTo(d *demand, a area, term int) *demand {
 		return r.demands[i]
 	}
 	r.settled[name] = len(r.demands)
-	shape := *d.Shape
+	tied, steps := r.catalogue.Join(*d.Shape, a.pins, d.Demand)
 	if term != anyTerm {
-		shape.Selector, shape.Terms, shape.VolumeTerms = shape.Alternatives()[term], nil, nil
+		shape := *d.Shape
+		shape.Selector, shape.Terms, shape.VolumeTerms = shape.Alternatives()[term].And(a.pins...), nil, nil
+		tied = r.catalogue.Only(r.besideDaemons(r.catalogue.NewDemand(model.Pending{Shape: &shape})), d.Offers)
 	}
-	shape.Selector = shape.Selector.And(a.pins...)
+	r.budget.Spend(steps)
 	part := &demand{
-		Demand: r.catalogue.Only(r.besideDaemons(r.catalogue.NewDemand(model.Pending{Shape: &shape})), d.Offers),
+		Demand: tied,
 		index:  len(r.demands), kind: d.kind, whole: d.parts()[0].of, bundle: d.bundle, area: &a,
 	}
 	r.demands = append(r.demands, part)
