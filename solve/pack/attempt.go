@@ -23,7 +23,7 @@ const mostOneByOne = 256
 // deleted if the scheduler follows the draft while these domains count, and all of
 // them have a place.
 func build(q *problem) *draft {
-	x := buildWith(q, lessons{})
+	x := buildInTurn(q)
 	if !x.moved || x.abandoned != inProgress || len(x.doomed()) == 0 || x.overspends() {
 		return x
 	}
@@ -31,8 +31,21 @@ func build(q *problem) *draft {
 	if evicted == 0 && outlasts {
 		return x
 	}
-	out := buildWith(q, lessons{vanish: true})
+	out := buildWith(q, lessons{hurry: x.known.hurry, vanish: true})
 	if out.abandoned == inProgress && out.podsLeft() <= x.podsLeft() && (out.evicted() < evicted || !outlasts) {
+		return out
+	}
+	return x
+}
+
+// buildInTurn is build as if no domain vanished: pods follow those they have affinity to
+// unless more of them have a place if they are bound first.
+func buildInTurn(q *problem) *draft {
+	x := buildWith(q, lessons{})
+	if x.abandoned != inProgress || x.overspends() || !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && x.topology.Waits(d.kind) }) {
+		return x
+	}
+	if out := buildWith(q, lessons{hurry: true}); out.abandoned == inProgress && out.podsLeft() < x.podsLeft() {
 		return out
 	}
 	return x

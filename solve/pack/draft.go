@@ -82,6 +82,9 @@ func newDraft(q *problem, known lessons) *draft {
 		d := q.startDemands[i]
 		d.left = slices.Clone(d.left)
 		x.demands = append(x.demands, &d)
+		if !d.buyable && !x.someNodeTakes(d.Shape) {
+			x.topology.GiveUp(d.kind)
+		}
 	}
 	return x
 }
@@ -89,6 +92,9 @@ func newDraft(q *problem, known lessons) *draft {
 // count has pods counted by t from now on.
 func (x *draft) count(t *topology.State) {
 	x.budget.Spend(t.Steps)
+	if x.known.hurry {
+		t.Hurry()
+	}
 	x.topology, x.atlas = t, &atlas{problem: x.problem, topology: t, known: map[string][]area{}}
 }
 

@@ -33,6 +33,11 @@ func (st *State) Admit(moves []Move) []int {
 		}
 		byKind[m.Kind] = append(byKind[m.Kind], i)
 	}
+	for kind := range byKind {
+		if byKind[kind] == nil {
+			st.GiveUp(kind)
+		}
+	}
 	slices.SortStableFunc(kinds, func(a, b int) int { return cmp.Compare(st.turn(a), st.turn(b)) })
 	best, bestStarter, least := kinds, none, math.MaxInt
 	starter, readers := none, st.readers(kinds)

@@ -4,6 +4,7 @@ package topology
 
 import (
 	"slices"
+	"strconv"
 
 	"karpenter/model"
 )
@@ -40,6 +41,7 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 	}
 	c.seed()
 	c.link()
+	c.order()
 	return c.State
 }
 
@@ -48,7 +50,7 @@ type compiler struct {
 	*Memory
 	snapshot *model.Snapshot
 	pending  []int             // numbers of the peers of the pending pods
-	shared   map[string]*tally // anti-affinity, by what it counts
+	shared   map[string]*tally // of affinity and anti-affinity, by what it counts
 	counted  []counted
 	wishes   map[int]Wishes
 	looks    map[string]*filter // by text and keys
@@ -170,13 +172,20 @@ func (c *compiler) wish(i int, keys []int) {
 func (c *compiler) near(i int, terms []model.PodTerm) {
 	a := &affinity{terms: terms}
 	var together []*selector
+	name := "near"
 	for j := range terms {
 		together = append(together, c.selector(&terms[j].Select))
+		name += " " + strconv.Quote(selectorText(&terms[j].Select))
 	}
 	for j := range terms {
-		t := &tally{key: c.key(terms[j].Key), settled: true, living: true}
+		name := name + " " + terms[j].Key
+		t, ok := c.shared[name]
+		if !ok {
+			t = &tally{key: c.key(terms[j].Key), settled: true, living: true}
+			c.shared[name] = t
+			c.counted = append(c.counted, counted{t, together})
+		}
 		a.tallies = append(a.tallies, t)
-		c.counted = append(c.counted, counted{t, together})
 		c.kinds[i].pin(t.key)
 	}
 	a.self = c.all(together, c.pending[i])
@@ -278,6 +287,23 @@ func (c *compiler) link() {
 				c.kinds[j].adds = append(c.kinds[j].adds, t.tally)
 				if t.filter != nil {
 					c.kinds[j].pin(t.key)
+				}
+			}
+		}
+	}
+}
+
+// order notes which pods are likely bound before others that have affinity to them:
+// those that have none themselves. Pods that only follow each other begin with any.
+func (c *compiler) order() {
+	for i := range c.kinds {
+		for _, a := range c.kinds[i].affinity {
+			if !a.self {
+				continue
+			}
+			for j := range c.kinds {
+				if k := &c.kinds[j]; len(k.affinity) == 0 && len(c.snapshot.Pending[j].Pods) > 0 && slices.Contains(k.adds, a.tallies[0]) {
+					a.before, a.waits = append(a.before, j), true
 				}
 			}
 		}

@@ -31,6 +31,8 @@ type affinity struct {
 	terms   []model.PodTerm
 	tallies []*tally // by term
 	self    bool     // the pods meet every term themselves
+	before  []int    // other kinds of such pods that wait for no one, and so are likely bound first
+	waits   bool     // there are some, or were before they were given up
 }
 
 // Unbounded is how many pods a site takes that no rule bounds.
@@ -66,9 +68,9 @@ func (a *affinity) allows(p Place) bool {
 }
 
 // first reports whether a pod may be the first of those it has affinity to: it
-// is one of them, and there is none yet.
+// is one of them, there is none yet, and none is likely to be bound before.
 func (a *affinity) first() bool {
-	return a.self && !slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.total > 0 })
+	return a.self && len(a.before) == 0 && !slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.total > 0 })
 }
 
 func (a *affinity) joins() bool {
