@@ -82,17 +82,28 @@ func (x *draft) demandsOn(b bin, pins model.Requirements) model.Requirements {
 
 // offersOf is where a node of the bin could be launched.
 func (x *draft) offersOf(b bin) fit.Bits {
-	out := x.pool(b.offer).Usable
-	for _, p := range b.take {
-		out = out.And(x.demands[p.demand].OffersAt(b.offer))
-	}
-	if b.onDemand {
-		out = out.And(x.catalogue.Match(model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand)))
-	}
-	if b.within != nil {
-		out = out.And(b.within)
+	sets := x.setsOf(b)
+	out := sets[0]
+	for _, s := range sets[1:] {
+		out = out.And(s)
 	}
 	return x.alike(b.offer, out)
+}
+
+// setsOf returns the sets that offers of the bin are in, besides those of the same
+// reservation.
+func (x *draft) setsOf(b bin) []fit.Bits {
+	out := []fit.Bits{x.pool(b.offer).Usable}
+	for _, p := range b.take {
+		out = append(out, x.demands[p.demand].OffersAt(b.offer))
+	}
+	if b.onDemand {
+		out = append(out, x.catalogue.Match(model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand)))
+	}
+	if b.within != nil {
+		out = append(out, b.within)
+	}
+	return out
 }
 
 func (x *draft) podRequests(b bin) model.Resources {

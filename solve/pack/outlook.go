@@ -88,31 +88,40 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: fit.NewBits(len(l.catalogue.Offers)),
 		values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
-	possible, now := l.alike(b.offer, pool.Allowed).And(l.catalogue.MatchAll(l.askedOf(*b))), l.offersOf(*b)
-	bought := l.capacityTypes(now, fits)
+	possible := []fit.Bits{pool.Allowed}
+	for _, r := range l.askedOf(*b) {
+		possible = append(possible, l.catalogue.Match(r))
+	}
+	all := func(sets []fit.Bits, o int) bool {
+		return !slices.ContainsFunc(sets, func(s fit.Bits) bool { return !s.Has(o) })
+	}
+	now, bought := l.setsOf(*b), map[string]bool{} // by capacity type: a launch asks for these and no others
+	var offers []int
 	for t := range fits.All() {
-		if r := l.catalogue.Types[t].Offers; now.Any(r) {
-			for o := r.From; o < r.To; o++ {
-				if possible.Has(o) && bought[l.catalogue.Offers[o].CapacityType] {
-					f.ways.Set(o)
+		launched := false
+		for o := l.catalogue.Types[t].Offers.From; o < l.catalogue.Types[t].Offers.To; o++ {
+			if l.reservation(o) == l.reservation(b.offer) {
+				if all(now, o) {
+					launched, bought[l.catalogue.Offers[o].CapacityType] = true, true
+				}
+				if all(possible, o) {
+					offers = append(offers, o)
 				}
 			}
+		}
+		if !launched {
+			for len(offers) > 0 && l.catalogue.Offers[offers[len(offers)-1]].Type == t {
+				offers = offers[:len(offers)-1]
+			}
+		}
+	}
+	for _, o := range offers {
+		if bought[l.catalogue.Offers[o].CapacityType] {
+			f.ways.Set(o)
 		}
 	}
 	l.futures.equal[name] = f
 	return f
-}
-
-// capacityTypes returns those of the offers of some types: a launch asks for
-// these and no others.
-func (l *outlook) capacityTypes(offers, types fit.Bits) map[string]bool {
-	out := map[string]bool{}
-	for o := range offers.All() {
-		if types.Has(l.catalogue.Offers[o].Type) {
-			out[l.catalogue.Offers[o].CapacityType] = true
-		}
-	}
-	return out
 }
 
 // match returns the offers that could meet the requirements.
