@@ -33,6 +33,7 @@ type ascent struct {
 const (
 	ascentSteps  = 60
 	ascentLeast  = 12    // even when no budget is left
+	ascentFew    = 3     // when it is late
 	ascentGain   = 2e-3  // less in so many steps is not worth as many more
 	softFirst    = 0.1   // excess over the least price, as a fraction of it, at which pods go in parts smaller by e
 	softLast     = 0.003 // the same in the end
@@ -46,9 +47,12 @@ const (
 // ascend finds the best values, and leaves the shadow prices of all candidates.
 func (p *pricer) ascend() *ascent {
 	a := p.newAscent()
-	before := 0.0
-	for step := 0; step < ascentSteps; step += ascentLeast {
-		most := a.climb(ascentLeast, softAt(step), softAt(step+ascentLeast))
+	before, steps := 0.0, ascentLeast
+	if p.budget.Late() {
+		steps = ascentFew
+	}
+	for step := 0; step < ascentSteps; step += steps {
+		most := a.climb(steps, softAt(step), softAt(step+steps))
 		a.setShadows()
 		if p.budget.Spent() || most < before*(1+ascentGain) {
 			break

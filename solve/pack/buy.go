@@ -85,7 +85,7 @@ func (m *market) buy(demands []*demand) bool {
 	if m.constrained(open) && !m.coverAll(open) { // the improvement may need less of the limits
 		return false
 	}
-	if m.constrained(open) {
+	if m.constrained(open) && !m.budget.Late() {
 		m.coverScarce(open, before)
 		return m.coverAll(open) // what takes least may leave room for more
 	}

@@ -30,6 +30,7 @@ type future struct {
 	pool    int
 	demands model.Requirements
 	ways    fit.Bits
+	labels  map[string][]model.Requirement // by key
 	values  map[question][]string
 	meets   map[*model.Requirements][2]bool
 }

@@ -86,7 +86,7 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 	}
 	f := &future{
 		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: fit.NewBits(len(l.catalogue.Offers)),
-		values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
+		labels: map[string][]model.Requirement{}, values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
 	possible := []fit.Bits{pool.Allowed}
 	for _, r := range l.askedOf(*b) {
@@ -134,6 +134,9 @@ func (l *outlook) match(alt *model.Requirements) fit.Bits {
 	return m
 }
 
+// stepsPerTerm is what it takes to see whether a new node can meet a node affinity term.
+const stepsPerTerm = 512
+
 // Meets is as the interface says.
 func (l *outlook) Meets(site int, alternatives []model.Requirements) (some, all bool) {
 	f := l.of(site)
@@ -149,6 +152,7 @@ func (l *outlook) Meets(site int, alternatives []model.Requirements) (some, all 
 func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all bool) {
 	meets := fit.NewBits(len(l.catalogue.Offers))
 	for i, alt := range alternatives {
+		l.budget.Spend(stepsPerTerm + 2*len(meets))
 		if _, ok := f.demands.Intersects(alt); !ok {
 			continue
 		}
@@ -156,6 +160,9 @@ func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all
 		open := slices.DeleteFunc(slices.Clone(alt), func(r model.Requirement) bool { return !l.catalogue.Open(f.pool, r.Key) })
 		if _, ok := f.demands.Satisfies(open); ok {
 			meets.Add(f.ways.And(l.match(&alternatives[i])))
+			if slices.Equal(meets, f.ways) {
+				return some, true
+			}
 		}
 	}
 	return some, slices.Equal(meets, f.ways)
@@ -194,34 +201,56 @@ func (l *outlook) Values(site int, alternatives []model.Requirements, key string
 	return values
 }
 
+// labelsOf returns the values that nodes of the future can have of a label.
+func (l *outlook) labelsOf(f *future, key string) []model.Requirement {
+	labels, known := f.labels[key]
+	if known {
+		return labels
+	}
+	spelled := l.catalogue.Spelling(key)
+	l.budget.Spend(len(f.ways) + f.ways.Count())
+	seen := fit.NewBits(len(spelled.Labels))
+	for o := range f.ways.All() {
+		if i := spelled.Of[o]; i >= 0 {
+			seen.Set(int(i))
+		}
+	}
+	for i := range seen.All() {
+		labels = append(labels, spelled.Labels[i])
+	}
+	f.labels[key] = labels
+	return labels
+}
+
 func (l *outlook) values(f *future, alternatives []model.Requirements, key string) []string {
 	own, _ := f.demands.Get(key)
 	if n, ok := l.invented(own); ok {
 		own = model.NewRequirement(key, model.In, n)
 	}
 	var out []string
-	spelled := l.catalogue.Spelling(key)
-	look := func(ways fit.Bits, demand model.Requirement) {
-		l.budget.Spend(len(ways) + ways.Count())
-		seen := fit.NewBits(len(spelled.Labels))
-		for o := range ways.All() {
-			if i := spelled.Of[o]; i >= 0 {
-				seen.Set(int(i))
-			}
-		}
-		for i := range seen.All() {
-			if label := spelled.Labels[i].Intersect(demand); !label.Complement {
+	labels := l.labelsOf(f, key)
+	look := func(demand model.Requirement) {
+		l.budget.Spend(stepsPerTerm + len(labels))
+		for _, r := range labels {
+			if label := r.Intersect(demand); !label.Complement {
 				out = append(out, label.Values...)
 			}
 		}
 	}
 	if alternatives == nil {
-		look(f.ways, own)
+		look(own)
 	}
 	for _, alt := range alternatives {
-		if also, _ := alt.Get(key); l.possible(f, alt) {
-			look(f.ways, own.Intersect(also))
+		if _, ok := f.demands.Intersects(alt); !ok || !l.possible(f, alt) {
+			continue
 		}
+		also, asks := alt.Get(key)
+		if !asks { // with this one, all are possible
+			out = out[:0]
+			look(own)
+			break
+		}
+		look(own.Intersect(also))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

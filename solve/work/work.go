@@ -9,10 +9,12 @@
 package work
 
 // Budget is how many steps may still be taken. A nil Budget is unlimited. It
-// is not safe for concurrent use; Split gives each goroutine a budget of its own.
+// is not safe for concurrent use.
 type Budget struct {
 	left  int64
 	total int64
+	whole *Budget // that it is a part of, or of whose part; nil = it is one
+	lent  int64   // steps taken from parts that were not returned yet
 }
 
 // New returns a budget of so many steps.
@@ -21,8 +23,12 @@ func New(steps int64) *Budget { return &Budget{left: steps, total: steps} }
 // Spend takes n steps from the budget. The budget may become overdrawn by the
 // last piece of work that was begun.
 func (b *Budget) Spend(n int) {
-	if b != nil {
-		b.left -= int64(n)
+	if b == nil {
+		return
+	}
+	b.left -= int64(n)
+	if b.whole != nil {
+		b.whole.lent += int64(n)
 	}
 }
 
@@ -31,6 +37,19 @@ func (b *Budget) Spent() bool { return b != nil && b.left <= 0 }
 
 // Overdrawn reports whether more than twice the budget was spent.
 func (b *Budget) Overdrawn() bool { return b != nil && b.left < -b.total }
+
+// Late reports whether more than twice the whole budget was spent, of which this is a
+// part: only what a plan cannot do without is worth doing then.
+func (b *Budget) Late() bool {
+	if b == nil {
+		return false
+	}
+	whole := b
+	if b.whole != nil {
+		whole = b.whole
+	}
+	return whole.left-whole.lent < -whole.total
+}
 
 // Left returns how many steps are left.
 func (b *Budget) Left() int64 { return b.left }
@@ -44,12 +63,20 @@ func (b *Budget) Part(fraction float64) *Budget {
 	if b == nil {
 		return nil
 	}
-	return New(int64(float64(max(b.left, 0)) * fraction))
+	part := New(int64(float64(max(b.left, 0)) * fraction))
+	if part.whole = b.whole; part.whole == nil {
+		part.whole = b
+	}
+	return part
 }
 
 // Return takes what was used of a part from the whole.
 func (b *Budget) Return(part *Budget) {
-	if b != nil {
-		b.left -= part.Used()
+	if b == nil {
+		return
+	}
+	b.left -= part.Used()
+	if b.whole == nil {
+		b.lent -= part.Used()
 	}
 }

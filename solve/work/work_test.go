@@ -15,6 +15,16 @@ func TestBudget(t *testing.T) {
 	if b.Left() != 40 || b.Used() != 60 {
 		t.Errorf("%d left and %d used, want 40 and 60", b.Left(), b.Used())
 	}
+	if some := part.Part(1); some.Late() || part.Late() {
+		t.Error("a part is late as soon as it is spent")
+	}
+	late := b.Part(1).Part(1)
+	if late.Spend(300); !late.Late() || !b.Late() || b.Spent() {
+		t.Error("what is spent of a part is not seen to be late before it is returned")
+	}
+	if b.Spend(300); !part.Late() || !part.Part(1).Late() || !b.Late() {
+		t.Error("parts do not see that the whole is overdrawn")
+	}
 	var unlimited *Budget
 	if unlimited.Spend(1 << 40); unlimited.Spent() {
 		t.Error("a nil budget is unlimited")
