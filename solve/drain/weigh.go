@@ -99,7 +99,7 @@ func (r *round) weighAll(units [][]int) []*offer {
 		to := min(from+atOnce, len(units))
 		parts := make([]*work.Budget, to-from)
 		for i := range parts {
-			parts[i] = r.work.Part(perQuestion)
+			parts[i] = r.work.Own(perQuestion)
 		}
 		var group sync.WaitGroup
 		for w := range workers {

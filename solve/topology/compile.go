@@ -272,6 +272,7 @@ func (c *compiler) holders(term *model.PodTerm, text string) *tally {
 			if len(c.snapshot.Pending[j].Shape.Refused) == 0 && c.picks(sel, p) {
 				c.kinds[j].empties = append(c.kinds[j].empties, t)
 				c.kinds[j].pin(t.key)
+				t.minded = true
 			}
 		}
 	}
@@ -323,8 +324,10 @@ func (c *compiler) seed() {
 				if holders[term] == nil {
 					holders[term] = c.holders(c.antis[term].PodTerm, c.antis[term].text)
 				}
-				c.count(holders[term], at[site], site, r.Count)
-				c.Steps += stepsPerCount
+				if holders[term].minded {
+					c.count(holders[term], at[site], site, r.Count)
+					c.Steps += stepsPerCount
+				}
 			}
 			terms = terms[len(r.Anti):]
 		}

@@ -17,6 +17,7 @@ type tally struct {
 	filter  *filter        // which nodes count; nil = all
 	term    *model.PodTerm // of anti-affinity; nil = the tally is another rule's
 	holders bool           // counts the pods that have the term, not those it selects
+	minded  bool           // of holders: the term selects pods that are to be placed
 
 	counts sums // by domain, or by site
 	doubt  sums // by domain: the part of counts that may turn out not to be there

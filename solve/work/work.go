@@ -70,13 +70,26 @@ func (b *Budget) Part(fraction float64) *Budget {
 	return part
 }
 
+// Own is Part with a budget that is a whole of its own, so that another goroutine can
+// use it.
+func (b *Budget) Own(fraction float64) *Budget {
+	part := b.Part(fraction)
+	if part != nil {
+		part.whole = nil
+	}
+	return part
+}
+
 // Return takes what was used of a part from the whole.
 func (b *Budget) Return(part *Budget) {
-	if b == nil {
-		return
-	}
-	b.left -= part.Used()
-	if b.whole == nil {
-		b.lent -= part.Used()
+	switch {
+	case b == nil:
+	case part.whole == nil:
+		b.Spend(int(part.Used()))
+	default:
+		b.left -= part.Used()
+		if b.whole == nil {
+			b.lent -= part.Used()
+		}
 	}
 }

@@ -25,6 +25,21 @@ func TestBudget(t *testing.T) {
 	if b.Spend(300); !part.Late() || !part.Part(1).Late() || !b.Late() {
 		t.Error("parts do not see that the whole is overdrawn")
 	}
+	whole := New(100)
+	some := whole.Part(1)
+	own := some.Own(1)
+	if own.Spend(150); whole.Late() {
+		t.Error("what another goroutine spends counts before it is returned")
+	}
+	if some.Return(own); some.Left() != -50 || whole.Late() {
+		t.Errorf("%d left", some.Left())
+	}
+	if some.Spend(60); !whole.Late() {
+		t.Error("what was returned does not count")
+	}
+	if whole.Return(some); whole.Used() != 210 || !whole.Late() {
+		t.Errorf("%d used", whole.Used())
+	}
 	var unlimited *Budget
 	if unlimited.Spend(1 << 40); unlimited.Spent() {
 		t.Error("a nil budget is unlimited")
