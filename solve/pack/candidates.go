@@ -23,6 +23,7 @@ func (m *market) candidates(open []*demand) []candidate {
 		used.Add(m.classes[class])
 	}
 	var all []candidate
+	known := map[string]bool{}
 	for pool := m.tier.From; pool < m.tier.To; pool++ {
 		p := &m.catalogue.Pools[pool]
 		if m.strict(pool) {
@@ -32,7 +33,11 @@ func (m *market) candidates(open []*demand) []candidate {
 		for i := p.Types.From; i < p.Types.To; i++ {
 			row := &m.catalogue.Types[i]
 			if used.Any(row.Offers) && (model.Resources{}).Fits(row.Free) { // else its daemons alone ask for more than it has
+				before := len(all)
 				all = m.ofType(row, asking, all)
+				if m.proving {
+					all = append(all[:before], m.unlike(all[before:], known)...)
+				}
 			}
 		}
 	}
@@ -43,9 +48,6 @@ func (m *market) candidates(open []*demand) []candidate {
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(all[a].price, all[b].price), cmp.Compare(all[a].offer, all[b].offer))
 	})
-	if m.proving {
-		order = m.unlike(all, order)
-	}
 	var kept []*candidate
 	for _, i := range order {
 		m.budget.Spend(len(kept))
@@ -60,13 +62,12 @@ func (m *market) candidates(open []*demand) []candidate {
 	return out
 }
 
-// unlike returns the first of those candidates that limits allow and that are equal, but
-// for their pools, and those of pools that tell pods apart.
-func (m *market) unlike(all []candidate, order []int) []int {
-	known := map[string]bool{}
-	return slices.DeleteFunc(order, func(i int) bool {
-		c := &all[i]
-		if m.unaffordable(*c) {
+// unlike moves to the front, and returns, those of the candidates that limits allow and
+// of which no equal one, but for its pool, is known; those of pools that tell pods apart
+// are equal to none.
+func (m *market) unlike(some []candidate, known map[string]bool) []candidate {
+	return slices.DeleteFunc(some, func(c candidate) bool {
+		if m.unaffordable(c) {
 			return true
 		}
 		if m.picky[c.pool] {
