@@ -151,3 +151,9 @@ func (m *market) dominates(a, b *candidate) bool {
 	}
 	return !slices.ContainsFunc(limited, func(r int) bool { return a.capacity.At(r) > b.capacity.At(r) })
 }
+
+// unaffordable reports whether the limits of its pool leave no room for even
+// one node of the candidate.
+func (m *market) unaffordable(c candidate) bool {
+	return m.limits.allow(c.pool, c.capacity, 1) == 0
+}

@@ -135,12 +135,6 @@ func (m *market) requestedOf(open []*demand, candidates []candidate) []int {
 	return out
 }
 
-// unaffordable reports whether the limits of its pool leave no room for even
-// one node of the candidate.
-func (m *market) unaffordable(c candidate) bool {
-	return m.limits.allow(c.pool, c.capacity, 1) == 0
-}
-
 // stepsToAgree is what it takes to see whether an item suits others on a node.
 const stepsToAgree = 256
 

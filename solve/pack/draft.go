@@ -89,6 +89,17 @@ func newDraft(q *problem, known lessons) *draft {
 	return x
 }
 
+// stepsPerNode is what it takes to see whether a pod fits on a node.
+const stepsPerNode = 64
+
+// someNodeTakes reports whether a pod of the shape fits on a node there is, whatever taints
+// only prefer.
+func (x *draft) someNodeTakes(s *model.Shape) bool {
+	x.budget.Spend(stepsPerNode * len(x.nodes))
+	soft := Soft(s)
+	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft) })
+}
+
 // count has pods counted by t from now on.
 func (x *draft) count(t *topology.State) {
 	x.budget.Spend(t.Steps)

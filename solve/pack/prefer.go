@@ -320,12 +320,6 @@ func (q *problem) leastPrice(s *model.Shape, most int) float64 {
 	return least
 }
 
-func (x *draft) someNodeTakes(s *model.Shape) bool {
-	x.budget.Spend(stepsPerValue * len(x.nodes))
-	soft := Soft(s)
-	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft) })
-}
-
 // grant returns the problem in which the wishes are rules. What the outcome that
 // ignores them keeps on nodes of earlier plans stays there.
 func (q *problem) grant(wishes []wish, strictly bool, ignoring *outcome) *problem {

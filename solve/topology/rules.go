@@ -32,7 +32,7 @@ type affinity struct {
 	tallies []*tally // by term
 	self    bool     // the pods meet every term themselves
 	before  []int    // other kinds of such pods that wait for no one, and so are likely bound first
-	waits   bool     // there are some, or were before they were given up
+	waits   bool     // there are some, also when they are not counted on any more
 }
 
 // Unbounded is how many pods a site takes that no rule bounds.
