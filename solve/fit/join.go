@@ -9,8 +9,8 @@ const mostJoined = 256
 
 // Join returns the demand of pods that can be where pods of all the demands can, and
 // where the pins are met, with the pins as selector and the alternatives as terms. It
-// leaves out alternatives that allow no offer, and all but the first of very many. The
-// shape says what else the pods ask for; steps is what it took.
+// leaves out alternatives that allow no offer and, of several demands, all but the first
+// of very many. The shape says what else the pods ask for; steps is what it took.
 func (c *Catalogue) Join(s model.Shape, pins model.Requirements, ds ...*Demand) (joined *Demand, steps int) {
 	alts := []alternative{{pins, compact(c.MatchAll(pins))}}
 	for _, d := range ds {
@@ -18,7 +18,7 @@ func (c *Catalogue) Join(s model.Shape, pins model.Requirements, ds ...*Demand) 
 		for i := range alts {
 			for j := range d.alts {
 				steps += len(c.Offers)/64 + len(alts[i].demands) + len(d.alts[j].demands)
-				if both := c.both(&alts[i], &d.alts[j]); !both.offers.Empty() && len(next) < mostJoined {
+				if both := c.both(&alts[i], &d.alts[j]); !both.offers.Empty() && (len(next) < mostJoined || len(ds) == 1) {
 					next = append(next, both)
 				}
 			}

@@ -42,7 +42,7 @@ func build(q *problem) *draft {
 // unless more of them have a place if they are bound first.
 func buildInTurn(q *problem) *draft {
 	x := buildWith(q, lessons{})
-	if x.abandoned != inProgress || x.overspends() || !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && x.topology.Waits(d.kind) }) {
+	if x.abandoned != inProgress || x.overspends() || x.budget.Overdrawn() || !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && x.topology.Waits(d.kind) }) {
 		return x
 	}
 	if out := buildWith(q, lessons{hurry: true}); out.abandoned == inProgress && out.podsLeft() < x.podsLeft() {

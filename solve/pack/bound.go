@@ -117,9 +117,10 @@ func (v *proof) nodesWithKept() []fit.NodeRow {
 }
 
 // sales returns what tiers have for the pieces whose pods a plan may launch nodes of them
-// for; tiers that follow each other and have the same pieces are one. When the plan may break rules that the planner keeps while it launches nodes, it
-// is as if there were no rules between pods but that some never share a node with their
-// like: a plan that keeps all rules is one of those that the proof is about.
+// for; tiers that follow each other and have the same pieces are one. When the plan may
+// break rules that the planner keeps while it launches nodes, it is as if there were no
+// rules between pods but that some never share a node with their like: a plan that keeps
+// all rules is one of those that the proof is about.
 func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[int]topology.Wishes) []*sale {
 	confined := map[*demand]int{}
 	for _, d := range v.demands {

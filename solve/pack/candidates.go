@@ -143,7 +143,7 @@ func (m *market) dominates(a, b *candidate) bool {
 		return false
 	}
 	limited := m.limits.pools[a.pool].resources
-	if m.proving {
+	if m.proving && len(limited) > 0 && !m.unaffordable(*a) {
 		limited = nil
 	}
 	if a.pool != b.pool {

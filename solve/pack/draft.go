@@ -82,7 +82,7 @@ func newDraft(q *problem, known lessons) *draft {
 		d := q.startDemands[i]
 		d.left = slices.Clone(d.left)
 		x.demands = append(x.demands, &d)
-		if !d.buyable && !x.someNodeTakes(d.Shape) {
+		if !d.buyable && x.topology.Awaited(d.kind) && !x.someNodeTakes(d.Shape) {
 			x.topology.GiveUp(d.kind)
 		}
 	}

@@ -245,7 +245,7 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 			continue
 		}
 		also, asks := alt.Get(key)
-		if !asks { // with this one, all are possible
+		if !asks && !own.Complement { // with this one, all are possible
 			out = out[:0]
 			look(own)
 			break
