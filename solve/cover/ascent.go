@@ -18,15 +18,16 @@ import (
 // all of them would change sides at once.
 type ascent struct {
 	*pricer
-	among  []int       // candidates
-	shares [][]float64 // of each of them, as in serves: what a pod takes of the room in each dimension, and of what a node takes of its line
-	parts  [][]float64 // of each of them: of its price, by dimension and then by line as in serves
-	loads  []float64   // as parts
-	price  []float64   // as serves of all of them: what a pod costs
-	least  []float64   // by line
-	floor  []float64   // by line: what a pod costs at least on the candidates that were left out
-	whole  []float64   // by line: sum of what goes anywhere
-	best   []float64   // by line: the values that prove most
+	request []float64   // by line and dimension
+	among   []int       // candidates
+	parts   [][]float64 // of each of them: of its price, by dimension and then, if nodes take only so many pods of some line, by line as in serves
+	rate    []float64   // what a unit of each dimension costs
+	loads   []float64   // as parts
+	price   []float64   // as serves of all of them: what a pod costs
+	least   []float64   // by line
+	floor   []float64   // by line: what a pod costs at least on the candidates that were left out
+	whole   []float64   // by line: sum of what goes anywhere
+	best    []float64   // by line: the values that prove most
 }
 
 // Bounds of the ascent.
@@ -104,42 +105,39 @@ func (a *ascent) setShadows() {
 }
 
 func (p *pricer) newAscent() *ascent {
-	a := &ascent{pricer: p, least: make([]float64, len(p.lines)), whole: make([]float64, len(p.lines)),
+	a := &ascent{pricer: p, rate: make([]float64, p.dims), least: make([]float64, len(p.lines)), whole: make([]float64, len(p.lines)),
 		floor: slices.Repeat([]float64{math.Inf(1)}, len(p.lines)), best: make([]float64, len(p.lines))}
+	for i := range p.lines {
+		for _, v := range p.lines[i].request {
+			a.request = append(a.request, float64(v))
+		}
+	}
+	single := slices.ContainsFunc(p.lines, func(l line) bool { return l.most > 0 })
 	longest, all := 0, 0
 	for c := range p.Candidates {
 		serves := p.serves[c]
-		a.among = append(a.among, c)
-		longest, all = max(longest, p.dims+len(serves)), all+len(serves)
-		shares, parts := make([]float64, 0, len(serves)*(p.dims+1)), make([]float64, p.dims+len(serves))
-		sum := 0.0
-		for d := range p.dims {
+		parts, sum := make([]float64, p.dims, p.dims+len(serves)), 0.0
+		for d := range parts {
 			if p.room[c][d] > 0 {
 				parts[d] = 1
 				sum++
 			}
 		}
-		for i, l := range serves {
-			for d, v := range p.lines[l].request {
-				share := 0.0
-				if v > 0 {
-					share = float64(v) / float64(p.room[c][d])
+		if single {
+			parts = parts[:cap(parts)]
+			for i, l := range serves {
+				if p.lines[l].most > 0 {
+					parts[p.dims+i] = firstPart
+					sum += firstPart
 				}
-				shares = append(shares, share)
 			}
-			alone := 0.0
-			if p.lines[l].most > 0 {
-				alone = 1 / float64(p.fits[c][i])
-				parts[p.dims+i] = firstPart
-				sum += firstPart
-			}
-			shares = append(shares, alone)
 		}
 		for d := range parts {
 			parts[d] /= sum
 		}
-		a.shares, a.parts = append(a.shares, shares), append(a.parts, parts)
-		p.budget.Spend(4 * len(shares))
+		a.among, a.parts = append(a.among, c), append(a.parts, parts)
+		longest, all = max(longest, len(parts)), all+len(serves)
+		p.budget.Spend(p.dims + len(serves))
 	}
 	a.loads, a.price = make([]float64, longest), make([]float64, all)
 	return a
@@ -150,14 +148,14 @@ func (p *pricer) newAscent() *ascent {
 func (a *ascent) near(excess float64) *ascent {
 	a.cost()
 	out := *a
-	out.among, out.shares, out.parts, out.floor = nil, nil, nil, slices.Clone(a.floor)
+	out.among, out.parts, out.floor = nil, nil, slices.Clone(a.floor)
 	size, at := 0, 0
 	for k, c := range a.among {
 		serves := a.serves[c]
 		price := a.price[at : at+len(serves)]
 		at += len(price)
 		if a.isNear(serves, price, excess) {
-			out.among, out.shares, out.parts = append(out.among, c), append(out.shares, a.shares[k]), append(out.parts, a.parts[k])
+			out.among, out.parts = append(out.among, c), append(out.parts, a.parts[k])
 			size += len(price)
 			continue
 		}
@@ -185,14 +183,21 @@ func (a *ascent) cost() {
 	copy(a.least, a.floor)
 	n, at := a.dims, 0
 	for k, c := range a.among {
-		price, parts := a.Candidates[c].Price-a.Epsilon, a.parts[k]
-		for i, l := range a.serves[c] {
-			shares := a.shares[k][i*(n+1) : (i+1)*(n+1)]
-			sum := parts[n+i] * shares[n]
-			for d := range n {
-				sum += parts[d] * shares[d]
+		price, parts := max(a.Candidates[c].Price-a.Epsilon, 0), a.parts[k]
+		for d, v := range a.room[c] {
+			if a.rate[d] = 0; v > 0 {
+				a.rate[d] = price * parts[d] / float64(v)
 			}
-			sum *= max(price, 0)
+		}
+		single := parts[n:]
+		for i, l := range a.serves[c] {
+			sum := 0.0
+			for d, v := range a.request[l*n : (l+1)*n] {
+				sum += a.rate[d] * v
+			}
+			if len(single) > 0 && single[i] > 0 {
+				sum += price * single[i] / float64(a.fits[c][i])
+			}
 			a.price[at] = sum
 			a.least[l] = min(a.least[l], sum)
 			at++
@@ -223,18 +228,25 @@ func (a *ascent) divide(soft float64) {
 	at = 0
 	for k, c := range a.among {
 		serves := a.serves[c]
-		parts, loads := a.parts[k], a.loads[:n+len(serves)]
+		parts, loads := a.parts[k], a.loads[:len(a.parts[k])]
 		clear(loads)
+		single := parts[n:]
 		for i, l := range serves {
 			if a.price[at] > 0 {
 				pods := a.price[at] / a.whole[l] * float64(a.count[l])
-				shares := a.shares[k][i*(n+1) : (i+1)*(n+1)]
-				for d := range n {
-					loads[d] += pods * shares[d]
+				for d, v := range a.request[l*n : (l+1)*n] {
+					loads[d] += pods * v
 				}
-				loads[n+i] = pods * shares[n]
+				if len(single) > 0 && single[i] > 0 {
+					loads[n+i] = pods / float64(a.fits[c][i])
+				}
 			}
 			at++
+		}
+		for d, v := range a.room[c] {
+			if v > 0 {
+				loads[d] /= float64(v)
+			}
 		}
 		a.shift(parts, loads)
 	}

@@ -49,6 +49,13 @@ func (b Bits) Add(c Bits) {
 	}
 }
 
+// AddBoth adds the intersection of c and d.
+func (b Bits) AddBoth(c, d Bits) {
+	for i, w := range c {
+		b[i] |= w & d[i]
+	}
+}
+
 // Remove takes the members of c out of b.
 func (b Bits) Remove(c Bits) {
 	for i, w := range c {
@@ -58,6 +65,34 @@ func (b Bits) Remove(c Bits) {
 
 // Range is a half-open interval of indices.
 type Range struct{ From, To int }
+
+// AddRange adds the integers of the range.
+func (b Bits) AddRange(r Range) {
+	i := r.From
+	for ; i < r.To && i%64 != 0; i++ {
+		b.Set(i)
+	}
+	for ; i+64 <= r.To; i += 64 {
+		b[i/64] = ^uint64(0)
+	}
+	for ; i < r.To; i++ {
+		b.Set(i)
+	}
+}
+
+// set adds the members of a list.
+func (b Bits) set(list []int32) {
+	for _, i := range list {
+		b.Set(int(i))
+	}
+}
+
+// unset takes the members of a list out of b.
+func (b Bits) unset(list []int32) {
+	for _, i := range list {
+		b.Unset(int(i))
+	}
+}
 
 // Any reports whether some integer of the range is in the set.
 func (b Bits) Any(r Range) bool {
@@ -137,6 +172,15 @@ func (b Bits) All() iter.Seq[int] {
 			}
 		}
 	}
+}
+
+// Digest is equal for equal sets, and hardly ever for others.
+func (b Bits) Digest() uint64 {
+	h := uint64(len(b))
+	for _, w := range b {
+		h = bits.RotateLeft64((h^w)*0x9e3779b97f4a7c15, 29)
+	}
+	return h
 }
 
 // Key returns a text that is equal for equal sets.

@@ -41,6 +41,7 @@ type answers struct {
 	demands      map[string]*constraints
 	alternatives int // of all demands
 	spellings    map[string]*Spelling
+	sets         map[uint64]Bits // by digest: of equal sets of offers one is kept
 }
 
 // Pool is a pool with its rows.
@@ -123,15 +124,6 @@ func (c *Catalogue) Reservations() []string { return slices.Sorted(maps.Keys(c.r
 // in returns the offers of a range.
 func (c *Catalogue) in(r Range) Bits {
 	out := NewBits(len(c.Offers))
-	i := r.From
-	for ; i < r.To && i%64 != 0; i++ {
-		out.Set(i)
-	}
-	for ; i+64 <= r.To; i += 64 {
-		out[i/64] = ^uint64(0)
-	}
-	for ; i < r.To; i++ {
-		out.Set(i)
-	}
+	out.AddRange(r)
 	return out
 }

@@ -15,7 +15,7 @@ func NewCatalogue(s *model.Snapshot) *Catalogue {
 		wellKnown: s.WellKnown, daemons: s.Daemons, reserved: map[string]Bits{},
 		answers: answers{
 			matches: map[string]Bits{}, labels: map[poolKey]*labels{}, alike: map[string][][]int{}, open: map[poolKey]bool{},
-			words: map[poolKey][]string{}, demands: map[string]*constraints{}, spellings: map[string]*Spelling{},
+			words: map[poolKey][]string{}, demands: map[string]*constraints{}, spellings: map[string]*Spelling{}, sets: map[uint64]Bits{},
 		},
 	}
 	for _, p := range launching(s) {

@@ -4,9 +4,10 @@ package fit
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"iter"
-	"strings"
+	"slices"
 
 	"karpenter/model"
 )
@@ -48,30 +49,47 @@ func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []m
 		copy(left, base)
 		c.narrow(left, demands)
 		out.Offers.Add(left)
-		offers := compact(left)
-		out.alts = append(out.alts, alternative{demands, offers})
-		if offers.bits != nil {
-			left = NewBits(len(c.Offers))
-		}
+		out.alts = append(out.alts, alternative{demands, c.kept(left)})
 	}
+	out.Offers = c.one(out.Offers)
 	return out
+}
+
+// kept returns the offers as a set to keep, whatever becomes of b.
+func (c *Catalogue) kept(b Bits) offerSet {
+	s := compact(b)
+	if s.bits != nil {
+		s.bits = c.one(b)
+	}
+	return s
+}
+
+// one returns a set that is equal to b and not changed any more: many pods may be launched
+// for on the same offers for different reasons.
+func (c *Catalogue) one(b Bits) Bits {
+	digest := b.Digest()
+	known, ok := c.sets[digest]
+	if ok && slices.Equal(known, b) {
+		return known
+	}
+	known = slices.Clone(b)
+	if !ok {
+		c.sets[digest] = known
+	}
+	return known
 }
 
 // constraintKey is equal for shapes with equal selectors, terms and
 // tolerations.
 func constraintKey(alternatives []model.Requirements, tolerations []model.Toleration) string {
-	var b strings.Builder
+	key := binary.AppendUvarint(nil, uint64(len(alternatives)))
 	for _, alt := range alternatives {
-		for _, r := range alt {
-			b.WriteString(matchKey(r))
-			b.WriteByte(',')
-		}
-		b.WriteByte('|')
+		key = appendKeys(key, alt)
 	}
 	for _, t := range tolerations {
-		fmt.Fprintf(&b, "%q %t %q %q %q;", t.Key, t.Exists, t.Compare, t.Value, t.Effect)
+		key = fmt.Appendf(key, "%q %t %q %q %q;", t.Key, t.Exists, t.Compare, t.Value, t.Effect)
 	}
-	return b.String()
+	return string(key)
 }
 
 // Alternatives yields each conjunction of which a node must satisfy one, with
@@ -94,9 +112,7 @@ func (c *constraints) Constraints() string {
 	}
 	h := sha256.New()
 	for _, a := range c.alts {
-		for _, r := range a.demands {
-			h.Write([]byte(matchKey(r) + ","))
-		}
+		h.Write(appendKeys(nil, a.demands))
 		h.Write([]byte("|" + a.offers.Key()))
 	}
 	c.digest = string(h.Sum(nil))

@@ -3,7 +3,9 @@
 package fit
 
 import (
+	"encoding/binary"
 	"slices"
+	"strconv"
 
 	"karpenter/model"
 )
@@ -11,18 +13,19 @@ import (
 // Match returns the offers whose nodes could have a label that meets r.
 // They must not be changed.
 func (c *Catalogue) Match(r model.Requirement) Bits {
-	text := matchKey(r)
-	if m, ok := c.matches[text]; ok {
+	var room [256]byte // so that a key of usual length needs no memory of its own
+	text := appendKey(room[:0], &r)
+	if m, ok := c.matches[string(text)]; ok {
 		return m
 	}
-	m, ok := c.older[text]
+	m, ok := c.older[string(text)]
 	if !ok {
 		m = c.match(r)
 	}
 	if (len(c.matches)+1)*len(m) > mostMatched {
 		c.matches, c.older = map[string]Bits{}, c.matches
 	}
-	c.matches[text] = m
+	c.matches[string(text)] = m
 	return m
 }
 
@@ -75,15 +78,30 @@ func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
 	return out
 }
 
-func matchKey(r model.Requirement) string {
-	if len(r.Values) <= 5 { // String abbreviates longer lists
-		return r.String()
+// appendKey appends what tells a requirement apart from others. No key is the beginning
+// of another one.
+func appendKey(to []byte, r *model.Requirement) []byte {
+	text := func(s string) { to = append(binary.AppendUvarint(to, uint64(len(s))), s...) }
+	text(r.Key)
+	for _, yes := range []bool{r.Complement, r.Present, r.Gte.Set, r.Lte.Set} {
+		to = strconv.AppendBool(to, yes)
 	}
-	key := r.String()
+	for _, n := range []int64{r.Gte.N, r.Lte.N, int64(r.MinValues), int64(len(r.Values))} {
+		to = binary.AppendVarint(to, n)
+	}
 	for _, v := range r.Values {
-		key += " " + v
+		text(v)
 	}
-	return key
+	return to
+}
+
+// appendKeys is appendKey for requirements together.
+func appendKeys(to []byte, rs model.Requirements) []byte {
+	to = binary.AppendUvarint(to, uint64(len(rs)))
+	for i := range rs {
+		to = appendKey(to, &rs[i])
+	}
+	return to
 }
 
 // valueKey tells apart what is demanded of one label. For most it is the value.
@@ -91,7 +109,7 @@ func valueKey(r *model.Requirement) string {
 	if !r.Complement && len(r.Values) == 1 && !r.Gte.Set && !r.Lte.Set && r.MinValues == 0 && !r.Present {
 		return r.Values[0]
 	}
-	return " " + matchKey(*r) // no value has spaces
+	return string(appendKey([]byte{' '}, r)) // no value has spaces
 }
 
 func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
@@ -106,25 +124,27 @@ func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
 		}
 		r = own.Intersect(r)
 	}
-	m.Add(c.in(p.Offers))
+	m.AddRange(p.Offers)
 	labels := c.labelsOf(poolKey{pool, r.Key})
-	if !r.Complement && labels.byValue != nil { // few of many values, often
+	switch {
+	case labels.byValue == nil || r.Complement && (r.Gte.Set || r.Lte.Set):
+		for _, l := range labels.all {
+			if !agree(l.Requirement, r) {
+				m.unset(l.offers)
+			}
+		}
+	case r.Complement: // all but few of many values, often
+		for _, v := range r.Values {
+			if i, ok := labels.byValue[v]; ok {
+				m.unset(labels.all[i].offers)
+			}
+		}
+	default: // few of many values, often
 		m[p.Offers.From/64:].Remove(labels.single)
 		for _, v := range r.Values {
 			if i, ok := labels.byValue[v]; ok && r.Has(v) {
-				for _, o := range labels.all[i].offers {
-					m.Set(int(o))
-				}
+				m.set(labels.all[i].offers)
 			}
-		}
-		return
-	}
-	for _, l := range labels.all {
-		if agree(l.Requirement, r) {
-			continue
-		}
-		for _, o := range l.offers {
-			m.Unset(int(o))
 		}
 	}
 }
@@ -186,5 +206,8 @@ func index(all []labelled, pool Range) *labels {
 }
 
 func agree(a, b model.Requirement) bool {
+	if !a.Complement && len(a.Values) == 1 && !a.Gte.Set && !a.Lte.Set {
+		return b.Has(a.Values[0])
+	}
 	return a.Intersects(b) || (a.AllowsAbsence() && b.AllowsAbsence())
 }

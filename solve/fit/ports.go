@@ -3,7 +3,7 @@
 package fit
 
 import (
-	"encoding/binary"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -204,28 +204,42 @@ func (c *Catalogue) Alike(labels []string) [][]int {
 	if out, ok := c.alike[name]; ok {
 		return out
 	}
-	var spelled []*Spelling
-	for _, key := range labels {
-		spelled = append(spelled, c.Spelling(key))
+	all := make([]int, len(c.Offers))
+	for o := range all {
+		all[o] = o
 	}
 	var out [][]int
-	var text []byte
-	index := map[string]int{}
-	for o := range c.Offers {
-		text = text[:0]
-		for _, s := range spelled {
-			text = binary.AppendVarint(text, int64(s.Of[o]))
-		}
-		i, ok := index[string(text)]
-		if !ok {
-			i = len(out)
-			index[string(text)], out = i, append(out, nil)
-		}
-		out[i] = append(out[i], o)
+	if len(all) > 0 {
+		out = append(out, all)
 	}
+	for _, key := range labels {
+		out = divide(out, c.Spelling(key))
+	}
+	slices.SortFunc(out, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
 	if (len(c.alike)+1)*len(c.Offers) > mostAlike {
 		clear(c.alike)
 	}
 	c.alike[name] = out
+	return out
+}
+
+// divide divides sets of offers by what is known of a label.
+func divide(sets [][]int, s *Spelling) [][]int {
+	var out [][]int
+	size := make([]int, len(s.Labels)+1) // by label; the first is none
+	into, all := make([][]int, len(size)), make([]int, len(s.Of))
+	for _, offers := range sets {
+		for _, o := range offers {
+			size[s.Of[o]+1]++
+		}
+		for _, o := range offers {
+			of := s.Of[o] + 1
+			if n := size[of]; n > 0 {
+				into[of], all, size[of] = all[:0:n], all[n:], 0
+				out = append(out, into[of][:n])
+			}
+			into[of] = append(into[of], o)
+		}
+	}
 	return out
 }

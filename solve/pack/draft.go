@@ -42,12 +42,13 @@ type state struct {
 
 // survey is what follows from the demands as a whole.
 type survey struct {
-	classes   []fit.Bits // the sets of offers that demands may use
-	exemplars []*demand  // one of each class
-	wanted    []int      // positions of the resources anyone requests
-	picky     []bool     // pools that leave a label open which some demand asks about
-	groups    []group    // demands that share a bound on one new node
-	one       *demand    // the only one surveyed, of which one pod is left; nil = all are
+	classes   []fit.Bits       // the sets of offers that demands may use
+	exemplars []*demand        // one of each class
+	byOffers  map[uint64][]int // classes, by digest of their offers
+	wanted    []int            // positions of the resources anyone requests
+	picky     []bool           // pools that leave a label open which some demand asks about
+	groups    []group          // demands that share a bound on one new node
+	one       *demand          // the only one surveyed, of which one pod is left; nil = all are
 }
 
 // group is demands of which one new node takes at most limit pods together.

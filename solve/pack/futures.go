@@ -3,6 +3,9 @@
 package pack
 
 import (
+	"encoding/binary"
+	"slices"
+
 	"karpenter/model"
 	"karpenter/solve/fit"
 )
@@ -12,7 +15,9 @@ import (
 type futures struct {
 	byNode  map[string]*future
 	equal   map[string]*future
-	matches map[*model.Requirements]fit.Bits
+	matches map[*model.Requirements]*matching
+	lists   map[string][]string // of values, by themselves
+	values  []string            // memory to list values in
 }
 
 // Bounds of what is kept.
@@ -22,7 +27,29 @@ const (
 )
 
 func newFutures() *futures {
-	return &futures{byNode: map[string]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]fit.Bits{}}
+	return &futures{byNode: map[string]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]*matching{}, lists: map[string][]string{}}
+}
+
+// list returns the values, sorted, which may be in memory that is used again. Equal lists are one.
+func (f *futures) list(values []string) []string {
+	slices.Sort(values)
+	values = slices.Compact(values)
+	var name []byte
+	for _, v := range values {
+		name = append(binary.AppendUvarint(name, uint64(len(v))), v...)
+	}
+	known, ok := f.lists[string(name)]
+	if !ok {
+		known = slices.Clone(values)
+		f.lists[string(name)] = known
+	}
+	return known
+}
+
+// matching is the offers that could meet the requirements of an alternative.
+type matching struct {
+	each []fit.Bits // by requirement
+	all  fit.Bits
 }
 
 // future is what may become of the nodes of some bins.

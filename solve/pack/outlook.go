@@ -125,10 +125,13 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 }
 
 // match returns the offers that could meet the requirements.
-func (l *outlook) match(alt *model.Requirements) fit.Bits {
+func (l *outlook) match(alt *model.Requirements) *matching {
 	m, ok := l.futures.matches[alt]
 	if !ok {
-		m = l.catalogue.MatchAll(*alt)
+		m = &matching{all: l.catalogue.MatchAll(*alt)}
+		for _, r := range *alt {
+			m.each = append(m.each, l.catalogue.Match(r))
+		}
 		l.futures.matches[alt] = m
 	}
 	return m
@@ -156,10 +159,10 @@ func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all
 		if _, ok := f.demands.Intersects(alt); !ok {
 			continue
 		}
-		some = some || l.possible(f, alt)
+		some = some || l.possible(f, &alternatives[i])
 		open := slices.DeleteFunc(slices.Clone(alt), func(r model.Requirement) bool { return !l.catalogue.Open(f.pool, r.Key) })
 		if _, ok := f.demands.Satisfies(open); ok {
-			meets.Add(f.ways.And(l.match(&alternatives[i])))
+			meets.AddBoth(f.ways, l.match(&alternatives[i]).all)
 			if slices.Equal(meets, f.ways) {
 				return some, true
 			}
@@ -172,13 +175,24 @@ func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all
 // requirements: a claim lists values for each label, not which of them go
 // together. A label that the pool leaves open gets some value, but none that
 // pods ask for by name.
-func (l *outlook) possible(f *future, alt model.Requirements) bool {
-	return !slices.ContainsFunc(alt, func(r model.Requirement) bool {
-		own, _ := f.demands.Get(r.Key)
-		named := !r.Complement && len(r.Values) > 0 && !slices.ContainsFunc(r.Values, isNumber)
-		invented := own.Complement && !own.AllowsAbsence() && !l.snapshot.WellKnown.Has(r.Key)
-		return named && invented || !f.ways.Overlaps(l.catalogue.Match(r))
-	})
+func (l *outlook) possible(f *future, alt *model.Requirements) bool {
+	for i, offers := range l.match(alt).each {
+		if r := &(*alt)[i]; !f.ways.Overlaps(offers) || l.unnamed(f, r.Key) && named(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// unnamed reports whether nodes of the future get some value of the label that no one asked for.
+func (l *outlook) unnamed(f *future, key string) bool {
+	own, _ := f.demands.Get(key)
+	return own.Complement && !own.AllowsAbsence() && !l.snapshot.WellKnown.Has(key)
+}
+
+// named reports whether the requirement asks for values by name.
+func named(r *model.Requirement) bool {
+	return !r.Complement && len(r.Values) > 0 && !slices.ContainsFunc(r.Values, isNumber)
 }
 
 // isNumber reports whether a value may be one that is invented for an open label.
@@ -227,21 +241,28 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 	if n, ok := l.invented(own); ok {
 		own = model.NewRequirement(key, model.In, n)
 	}
-	var out []string
-	labels := l.labelsOf(f, key)
+	out, labels := l.futures.values[:0], l.labelsOf(f, key)
 	look := func(demand model.Requirement) {
 		l.budget.Spend(stepsPerTerm + len(labels))
 		for _, r := range labels {
-			if label := r.Intersect(demand); !label.Complement {
-				out = append(out, label.Values...)
+			if r.Complement {
+				r = r.Intersect(demand)
+			}
+			if r.Complement {
+				continue
+			}
+			for _, v := range r.Values {
+				if r.Has(v) && demand.Has(v) {
+					out = append(out, v)
+				}
 			}
 		}
 	}
 	if alternatives == nil {
 		look(own)
 	}
-	for _, alt := range alternatives {
-		if _, ok := f.demands.Intersects(alt); !ok || !l.possible(f, alt) {
+	for i, alt := range alternatives {
+		if _, ok := f.demands.Intersects(alt); !ok || !l.possible(f, &alternatives[i]) {
 			continue
 		}
 		also, asks := alt.Get(key)
@@ -252,6 +273,6 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 		}
 		look(own.Intersect(also))
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	l.futures.values = out
+	return l.futures.list(out)
 }

@@ -6,13 +6,14 @@ import (
 	"cmp"
 	"slices"
 
+	"karpenter/model"
 	"karpenter/solve/fit"
 	"karpenter/solve/topology"
 )
 
 // takeSurvey looks at the demands as they are now.
 func (x *draft) takeSurvey() {
-	x.survey = survey{}
+	x.survey = survey{byOffers: map[uint64][]int{}}
 	for i, d := range x.demands {
 		d.index = i
 		d.class = x.classOf(d)
@@ -30,7 +31,7 @@ func (x *draft) takeSurvey() {
 
 // surveyOne looks at no demand but d, of which one pod is left.
 func (x *draft) surveyOne(d *demand) {
-	x.survey = survey{one: d}
+	x.survey = survey{one: d, byOffers: map[uint64][]int{}}
 	d.class = x.classOf(d)
 	for r, v := range d.Shape.Requests {
 		if v > 0 {
@@ -46,13 +47,15 @@ func (x *draft) surveyOne(d *demand) {
 // use the same offers, and where minValues ask about it for the same reasons.
 func (x *draft) classOf(d *demand) int {
 	demanding := x.demanding(fit.Range{To: len(x.floors)})
-	i := slices.IndexFunc(x.exemplars, func(o *demand) bool {
-		return slices.Equal(o.Offers, d.Offers) && (!demanding || o.Constraints() == d.Constraints())
-	})
-	if i < 0 {
-		i, x.classes, x.exemplars = len(x.classes), append(x.classes, d.Offers), append(x.exemplars, d)
+	digest := d.Offers.Digest()
+	for _, class := range x.byOffers[digest] {
+		if o := x.exemplars[class]; slices.Equal(o.Offers, d.Offers) && (!demanding || o.Constraints() == d.Constraints()) {
+			return class
+		}
 	}
-	return i
+	class := len(x.classes)
+	x.classes, x.exemplars, x.byOffers[digest] = append(x.classes, d.Offers), append(x.exemplars, d), append(x.byOffers[digest], class)
+	return class
 }
 
 // separate sets what keeps pods of the demands from sharing new nodes.
@@ -61,6 +64,12 @@ func (x *draft) separate() {
 	for i, d := range x.demands {
 		for _, m := range d.parts() {
 			members[m.of.kind] = append(members[m.of.kind], i)
+		}
+	}
+	takers := map[int32][]int{} // demands by host port
+	for i, d := range x.demands {
+		for _, p := range d.Shape.HostPorts {
+			takers[p.Port] = append(takers[p.Port], i)
 		}
 	}
 	apart := x.topology.Apart()
@@ -74,9 +83,9 @@ func (x *draft) separate() {
 				d.keepFrom(i, members[m.of.kind], len(x.demands))
 			}
 		}
-		if len(d.Shape.HostPorts) > 0 {
-			for j, o := range x.demands {
-				if conflict(d, o) {
+		for _, p := range d.Shape.HostPorts {
+			for _, j := range takers[p.Port] {
+				if fit.Conflict([]model.HostPort{p}, x.demands[j].Shape.HostPorts) {
 					d.keepFrom(i, []int{j}, len(x.demands))
 				}
 			}

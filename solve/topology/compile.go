@@ -27,9 +27,9 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 	m.see(s.Nodes)
 	c := &compiler{
 		wishes:   wishes,
-		State:    &State{numbers: map[string]int{}, own: s.Nodes, more: more, memory: m, wellKnown: s.WellKnown, outlook: outlook, kinds: make([]rules, len(s.Pending))},
+		State:    &State{numbers: map[string]int{}, own: s.Nodes, expected: expected{more, outlook}, memory: m, wellKnown: s.WellKnown, sights: sights{lookouts: map[lookout]*tally{}}, kinds: make([]rules, len(s.Pending))},
 		Memory:   m,
-		snapshot: s, shared: map[string]*tally{}, looks: map[string]*filter{}, domains: map[lookout]*tally{},
+		snapshot: s, shared: map[string]*tally{}, looks: map[string]*filter{},
 	}
 	for i := range s.Pending {
 		c.pending = append(c.pending, c.peer(&s.Pending[i].Peer))
@@ -54,14 +54,6 @@ type compiler struct {
 	counted  []counted
 	wishes   map[int]Wishes
 	looks    map[string]*filter // by text and keys
-	domains  map[lookout]*tally // the first that looks at the domains
-}
-
-// lookout is what the domains of a spread depend on.
-type lookout struct {
-	chosen *model.Requirements // the first of a filter; nil = any node
-	counts string              // by site: whether it does for the filter
-	key    int
 }
 
 // counted is a tally with what picks the pods in it: every one of selectors.
@@ -209,16 +201,7 @@ func (c *compiler) spread(i int, s *model.Spread, in *view) {
 	if t.key == Hostname {
 		return
 	}
-	at := lookout{key: t.key, counts: c.countsBySite(t.filter)}
-	if t.filter.chosen != nil {
-		at.chosen = &t.filter.chosen[0]
-	}
-	if same, ok := c.domains[at]; ok {
-		t.here, t.maybe = same.here, same.maybe
-		return
-	}
 	c.findDomains(t)
-	c.domains[at] = t
 }
 
 // filter returns the one for all constraints that look at the same sites.
@@ -314,18 +297,18 @@ func (c *compiler) order() {
 // seed counts the pods that are on nodes.
 func (c *compiler) seed() {
 	at := c.State.sites
-	holders := make([]*tally, len(c.antis))
+	minded, known := make([]*tally, len(c.antis)), make([]bool, len(c.antis))
 	for site := range c.own {
 		crowd := &c.Memory.sites[site]
 		terms := crowd.anti
 		for i := 0; len(terms) > 0; i++ {
 			r := &crowd.residents[i]
 			for _, term := range terms[:len(r.Anti)] {
-				if holders[term] == nil {
-					holders[term] = c.holders(c.antis[term].PodTerm, c.antis[term].text)
+				if !known[term] {
+					known[term], minded[term] = true, c.minded(&c.antis[term])
 				}
-				if holders[term].minded {
-					c.count(holders[term], at[site], site, r.Count)
+				if t := minded[term]; t != nil {
+					c.count(t, at[site], site, r.Count)
 					c.Steps += stepsPerCount
 				}
 			}
@@ -353,6 +336,19 @@ func (c *compiler) seed() {
 			}
 		}
 	}
+}
+
+// minded returns the tally of the pods that have a term of anti-affinity; nil if it
+// selects no pod that is to be placed.
+func (c *compiler) minded(a *anti) *tally {
+	c.Steps += len(c.pending)
+	if !slices.ContainsFunc(c.pending, func(p int) bool { return c.picks(a.selector, p) }) {
+		return nil
+	}
+	if t := c.holders(a.PodTerm, a.text); t.minded {
+		return t
+	}
+	return nil
 }
 
 // additions are the tallies that a peer counts in.

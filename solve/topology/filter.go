@@ -18,7 +18,6 @@ type filter struct {
 	named       bool   // and a hostname
 	own         []int8 // whether each of the Snapshot's sites counts
 	more        []int8 // whether each of the others does
-	bySite      string // what countsBySite returned
 }
 
 // view is the nodes that the spread constraints of a shape look at together.

@@ -40,7 +40,8 @@ type crowd struct {
 // anti is a term of anti-affinity of pods on nodes.
 type anti struct {
 	*model.PodTerm
-	text string
+	text     string
+	selector *selector
 }
 
 // setting is where the nodes are, as one list of topology keys tells it.
@@ -128,7 +129,7 @@ func (m *Memory) term(t *model.PodTerm) int {
 	i, ok := m.terms[text]
 	if !ok {
 		i = len(m.antis)
-		m.terms[text], m.antis = i, append(m.antis, anti{t, text})
+		m.terms[text], m.antis = i, append(m.antis, anti{t, text, m.selector(&t.Select)})
 	}
 	return i
 }

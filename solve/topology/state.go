@@ -9,11 +9,8 @@ import (
 	"karpenter/solve/fit"
 )
 
-// What compiling takes, in steps.
-const (
-	stepsPerSight = 64 // at a site, for the domains of spread constraints
-	stepsPerCount = 8  // of the pods of a peer on a node, for a rule
-)
+// stepsPerCount is what it takes to count the pods of a peer on a node, for a rule.
+const stepsPerCount = 8
 
 // State is where pods are, as far as rules between pods ask.
 type State struct {
@@ -24,17 +21,23 @@ type State struct {
 
 	Patience int // how much longer Admit looks ahead for an order, in times
 
-	numbers   map[string]int // of the keys
-	domains   []domains
-	own       []model.Node // the Snapshot's
-	more      []model.Node // those that a plan adds, the sites after these
+	numbers map[string]int // of the keys
+	domains []domains
+	own     []model.Node // the Snapshot's
+	expected
+	sights
 	memory    *Memory
 	wellKnown model.LabelSet
 	final     bool
-	outlook   Outlook
 	sites     []Place
 	kinds     []rules
 	keptApart [][]int // what Apart returned
+}
+
+// expected is the nodes that a plan adds, the sites after those of the Snapshot.
+type expected struct {
+	more    []model.Node
+	outlook Outlook
 }
 
 // Domain returns the number of a value of a key.
@@ -54,13 +57,23 @@ func (st *State) locate() {
 		d := &known.domains[k]
 		st.domains[k] = domains{names: d.names[:len(d.names):len(d.names)], index: d.index, shared: true}
 	}
+	st.Steps += len(st.more) * len(st.Keys)
+	values, last := make([][]string, len(st.Keys)), make([][]string, len(st.Keys)) // by key
+	var p Place
 	for i := range st.more {
-		site := len(st.own) + i
-		p := make(Place, len(st.Keys))
+		alike := i > 0
 		for k, key := range st.Keys {
-			for _, v := range st.outlook.Values(site, nil, key) {
-				p[k] = append(p[k], st.Domain(k, v))
+			values[k] = st.outlook.Values(len(st.own)+i, nil, key)
+			alike = alike && fit.Same(values[k], last[k])
+		}
+		if !alike { // many new nodes are
+			p = make(Place, len(st.Keys))
+			for k := range values {
+				for _, v := range values[k] {
+					p[k] = append(p[k], st.Domain(k, v))
+				}
 			}
+			values, last = last, values
 		}
 		st.sites = append(st.sites, p)
 	}
@@ -136,59 +149,8 @@ func (st *State) settled(n *model.Node) model.Requirements {
 	return slices.DeleteFunc(slices.Clone(n.Labels), absent)
 }
 
-// countsBySite tells, one byte a site, which count for the filter and have some domain
-// for each of its keys.
-func (st *State) countsBySite(f *filter) string {
-	if len(f.bySite) == len(st.sites) {
-		return f.bySite
-	}
-	st.Steps += stepsPerSight * len(st.sites)
-	out := make([]byte, len(st.sites))
-	for site := range out {
-		if !goes(st.node(site)) && f.labelled(st.sites[site]) {
-			out[site] = byte(st.counts(f, site))
-		}
-	}
-	f.bySite = string(out)
-	return f.bySite
-}
-
 // goes reports whether the node is gone soon, so that no pod has to spread over it.
 func goes(n *model.Node) bool { return n.Deleting && !n.Stuck }
-
-// findDomains notes the domains that have a node which counts for the tally,
-// or may have one.
-func (st *State) findDomains(t *tally) {
-	st.Steps += stepsPerSight * len(st.sites)
-	bySite := st.countsBySite(t.filter)
-	var last []string // values, and the domains that they are
-	var domains []int
-	for site := range st.sites {
-		n, p, counts := st.node(site), st.sites[site], bySite[site]
-		switch {
-		case counts == unknown || counts == never:
-		case len(p[t.key]) == 1 && counts == surely:
-			t.here = put(t.here, p[t.key][0], true)
-		case site < len(st.own):
-			for _, d := range p[t.key] {
-				if t.filter.mayAllow(st.settled(n).And(model.NewRequirement(st.Keys[t.key], model.In, st.Value(t.key, d)))) {
-					t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
-				}
-			}
-		default:
-			values := st.outlook.Values(site, t.filter.chosen, st.Keys[t.key])
-			if !fit.Same(values, last) { // many new nodes are alike
-				last, domains = values, domains[:0]
-				for _, v := range values {
-					domains = append(domains, st.Domain(t.key, v))
-				}
-			}
-			for _, d := range domains {
-				t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
-			}
-		}
-	}
-}
 
 // count counts n pods at a place in the tally; site is -1 on a new node.
 func (st *State) count(t *tally, p Place, site, n int) {

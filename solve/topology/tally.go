@@ -32,6 +32,20 @@ type tally struct {
 	bottom
 }
 
+// sights is what was seen of the domains of spread constraints.
+type sights struct {
+	lookouts map[lookout]*tally // the first that sees them
+	scratch  []int              // sites
+	text     []byte
+}
+
+// lookout is what the domains of a spread depend on.
+type lookout struct {
+	chosen *model.Requirements // the first of a filter; nil = any node
+	sites  string              // the domains that are there, and the sites that may be in others
+	key    int
+}
+
 // bottom is the smallest count of the domains of a tally.
 type bottom struct {
 	leastValid bool // the others hold
