@@ -122,8 +122,11 @@ func (s *planned) look(v *harness.View) {
 	}
 }
 
-// world makes the EC2NodeClass, and two Deployments.
+// world makes the EC2NodeClass, and two Deployments. Their pods are alike but for their
+// names: which of them the scheduler puts on the node that is ready first must not decide
+// whether the others fit on the rest.
 func (s *planned) world() {
+	const requests = "{cpu: 700m, memory: 3Gi}"
 	deployment := func(name string, replicas int, requests string) string {
 		return fmt.Sprintf(`
 ---
@@ -152,7 +155,7 @@ spec:
 ---
 apiVersion: v1
 kind: Namespace
-metadata: {name: %[1]s}`, s.name)+deployment("web", 7, "{cpu: 900m, memory: 1Gi}")+deployment("cache", 4, "{cpu: 500m, memory: 5Gi}"))
+metadata: {name: %[1]s}`, s.name)+deployment("web", 7, requests)+deployment("cache", 4, requests))
 }
 
 // pool is the NodePool as its repository has it.

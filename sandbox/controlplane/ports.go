@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 const (
 	firstPort = 20000
 	lastPort  = 32000
+	portsEach = 3 // of a cluster
 )
 
 // ports are the loopback ports of one cluster.
@@ -55,13 +55,14 @@ func choosePorts(path string) (chosen ports, moved bool, err error) {
 	return chosen, wanted != 0 && wanted != chosen.API, os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// listen opens the wanted port if it is free, else any free one.
+// listen opens the wanted port if it is free, else any free one. The ports that are tried first are those of
+// the process's number: two clusters that start at once would find the same ones free until their components listen.
 func listen(wanted int) (net.Listener, error) {
 	const tries = 100
 	var err error
-	for range tries {
+	for try := range tries {
 		if wanted == 0 {
-			wanted = firstPort + rand.IntN(lastPort-firstPort)
+			wanted = firstPort + (os.Getpid()*portsEach+try)%(lastPort-firstPort)
 		}
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(wanted))); err == nil {
