@@ -40,12 +40,27 @@ func choosePorts(path string) (chosen ports, moved bool, err error) {
 		}
 	}
 	wanted := chosen.API
-	for _, port := range []*int{&chosen.API, &chosen.EtcdClient, &chosen.EtcdPeer} {
+	all := []*int{&chosen.API, &chosen.EtcdClient, &chosen.EtcdPeer}
+	for _, port := range all {
+		if *port == 0 {
+			continue
+		}
 		listener, err := listen(*port)
+		if err != nil {
+			*port = 0
+			continue
+		}
+		defer listener.Close() // held until all are chosen, so that they differ
+	}
+	for _, port := range all {
+		if *port != 0 {
+			continue
+		}
+		listener, err := listenAnywhere()
 		if err != nil {
 			return ports{}, false, err
 		}
-		defer listener.Close() // held until all are chosen, so that they differ
+		defer listener.Close()
 		*port = listener.Addr().(*net.TCPAddr).Port
 	}
 	text, err = json.Marshal(chosen)
@@ -55,20 +70,21 @@ func choosePorts(path string) (chosen ports, moved bool, err error) {
 	return chosen, wanted != 0 && wanted != chosen.API, os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// listen opens the wanted port if it is free, else any free one. The ports that are tried first are those of
-// the process's number: two clusters that start at once would find the same ones free until their components listen.
-func listen(wanted int) (net.Listener, error) {
+// listen opens a port of the loopback device.
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+}
+
+// listenAnywhere opens a free port. It tries those of the process's number first: two clusters that start at once would
+// find the same ones free until their components listen.
+func listenAnywhere() (net.Listener, error) {
 	const tries = 100
 	var err error
 	for try := range tries {
-		if wanted == 0 {
-			wanted = firstPort + (os.Getpid()*portsEach+try)%(lastPort-firstPort)
-		}
 		var listener net.Listener
-		if listener, err = net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(wanted))); err == nil {
+		if listener, err = listen(firstPort + (os.Getpid()*portsEach+try)%(lastPort-firstPort)); err == nil {
 			return listener, nil
 		}
-		wanted = 0
 	}
 	return nil, fmt.Errorf("no free port on %s after %d tries: %w", loopback, tries, err)
 }
