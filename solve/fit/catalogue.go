@@ -107,7 +107,7 @@ type constraints struct {
 // alternative is one conjunction of the shape's node affinity.
 type alternative struct {
 	demands model.Requirements
-	offers  offerSet
+	offers  OfferSet
 }
 
 type poolKey struct {

@@ -56,7 +56,7 @@ func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []m
 }
 
 // kept returns the offers as a set to keep, whatever becomes of b.
-func (c *Catalogue) kept(b Bits) offerSet {
+func (c *Catalogue) kept(b Bits) OfferSet {
 	s := compact(b)
 	if s.bits != nil {
 		s.bits = c.one(b)

@@ -4,24 +4,29 @@ package fit
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 )
 
-// offerSet is a set of offers that is kept: of few members a list. Most of many
-// alternatives leave few.
-type offerSet struct {
+// OfferSet is a set of offers that is kept: of few members a list. Most of many
+// alternatives leave few. It is not changed.
+type OfferSet struct {
 	bits  Bits    // nil = list has the members
 	list  []int32 // ascending
 	words int     // of Bits
 }
 
+// mostListed is up to how many offers for each word of Bits are a list: as many take
+// half of the memory.
+const mostListed = 1
+
 // compact returns the set. It keeps b, unless that has few members.
-func compact(b Bits) offerSet {
+func compact(b Bits) OfferSet {
 	n := b.Count()
-	if n > len(b)/2 {
-		return offerSet{bits: b, words: len(b)}
+	if n > mostListed*len(b) {
+		return OfferSet{bits: b, words: len(b)}
 	}
-	s := offerSet{words: len(b)}
+	s := OfferSet{words: len(b)}
 	if n > 0 {
 		s.list = make([]int32, 0, n)
 	}
@@ -32,7 +37,7 @@ func compact(b Bits) offerSet {
 }
 
 // Bits returns the set, which must not be changed.
-func (s offerSet) Bits() Bits {
+func (s OfferSet) Bits() Bits {
 	if s.bits != nil {
 		return s.bits
 	}
@@ -43,15 +48,74 @@ func (s offerSet) Bits() Bits {
 	return out
 }
 
+// SetOf returns the set of the offers in the lists, each ascending, of so many offers
+// there are.
+func SetOf(offers int, lists ...[]int) OfferSet {
+	n := 0
+	for _, list := range lists {
+		n += len(list)
+	}
+	s := OfferSet{words: (offers + 63) / 64}
+	if n > mostListed*s.words {
+		s.bits = NewBits(offers)
+	} else {
+		s.list = make([]int32, 0, n)
+	}
+	for _, list := range lists {
+		for _, o := range list {
+			if s.bits != nil {
+				s.bits.Set(o)
+			} else {
+				s.list = append(s.list, int32(o))
+			}
+		}
+	}
+	if len(lists) > 1 {
+		slices.Sort(s.list)
+	}
+	return s
+}
+
+// All yields the offers in ascending order.
+func (s OfferSet) All() iter.Seq[int] {
+	if s.bits != nil {
+		return s.bits.All()
+	}
+	return func(yield func(int) bool) {
+		for _, o := range s.list {
+			if !yield(int(o)) {
+				return
+			}
+		}
+	}
+}
+
+// Overlaps reports whether some offer is in both sets.
+func (s OfferSet) Overlaps(b Bits) bool {
+	if s.bits != nil {
+		return s.bits.Overlaps(b)
+	}
+	return slices.ContainsFunc(s.list, func(o int32) bool { return b.Has(int(o)) })
+}
+
+// Any reports whether some offer of the range is in the set.
+func (s OfferSet) Any(r Range) bool {
+	if s.bits != nil {
+		return s.bits.Any(r)
+	}
+	i, _ := slices.BinarySearch(s.list, int32(r.From))
+	return i < len(s.list) && int(s.list[i]) < r.To
+}
+
 // and returns the offers that are in both sets.
-func (s offerSet) and(o offerSet) offerSet {
+func (s OfferSet) and(o OfferSet) OfferSet {
 	if s.bits != nil && o.bits != nil {
 		return compact(s.bits.And(o.bits))
 	}
 	if s.bits != nil {
 		s, o = o, s
 	}
-	out := offerSet{words: s.words}
+	out := OfferSet{words: s.words}
 	for _, i := range s.list {
 		if o.Has(int(i)) {
 			out.list = append(out.list, i)
@@ -61,10 +125,10 @@ func (s offerSet) and(o offerSet) offerSet {
 }
 
 // Empty reports whether no offer is in the set.
-func (s offerSet) Empty() bool { return s.bits == nil && len(s.list) == 0 }
+func (s OfferSet) Empty() bool { return s.bits == nil && len(s.list) == 0 }
 
 // Has reports whether an offer is in the set.
-func (s offerSet) Has(offer int) bool {
+func (s OfferSet) Has(offer int) bool {
 	if s.bits != nil {
 		return s.bits.Has(offer)
 	}
@@ -73,7 +137,7 @@ func (s offerSet) Has(offer int) bool {
 }
 
 // Key is equal for equal sets.
-func (s offerSet) Key() string {
+func (s OfferSet) Key() string {
 	if s.bits != nil {
 		return s.bits.Key()
 	}

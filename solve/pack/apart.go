@@ -355,7 +355,7 @@ func (a *apart) areaAt(kind int, c *crowd) *area {
 	in, ok := a.areas[key]
 	if !ok {
 		for _, one := range a.atlas.areas(a.topology.Pinned(kind)) {
-			if slices.Contains(one.offers, key[1]) {
+			if one.offers.Has(key[1]) {
 				in = &one
 				break
 			}

@@ -19,22 +19,13 @@ type area struct {
 	place  topology.Place
 	pins   model.Requirements
 	names  []string
-	offers []int
+	offers fit.OfferSet
 }
 
 // suits reports whether a node in the area can meet the demands.
 func (a *area) suits(demands model.Requirements) bool {
 	_, ok := demands.Intersects(a.pins)
 	return ok
-}
-
-// bits returns the offers of the area, of so many there are.
-func (a *area) bits(offers int) fit.Bits {
-	out := fit.NewBits(offers)
-	for _, o := range a.offers {
-		out.Set(o)
-	}
-	return out
 }
 
 // placeID is equal for places that agree in the keys.

@@ -106,6 +106,7 @@ func (t *atlas) regionsOf(keys []int) []region {
 		alike = t.cheapest(alike, t.labels(keys))
 	}
 	var out []region
+	var parts [][][]int // of the offers of each
 	index := map[string]int{}
 	most := min(mostPlaces, mostRegions/max(len(alike), 1))
 	for _, offers := range alike {
@@ -113,14 +114,14 @@ func (t *atlas) regionsOf(keys []int) []region {
 			id := r.id()
 			i, known := index[id]
 			if !known {
-				index[id] = len(out)
-				r.pins, r.offers = r.pinned(labels), offers
-				out = append(out, r)
-				continue
+				i, r.pins = len(out), r.pinned(labels)
+				index[id], out, parts = i, append(out, r), append(parts, nil)
 			}
-			out[i].offers = slices.Concat(out[i].offers, offers)
-			slices.Sort(out[i].offers)
+			parts[i] = append(parts[i], offers)
 		}
+	}
+	for i := range out {
+		out[i].offers = fit.SetOf(len(t.catalogue.Offers), parts[i]...)
 	}
 	t.budget.Spend(stepsPerRegion * len(labels) * len(out))
 	order := make([]int, len(out))
@@ -319,7 +320,7 @@ func (t *atlas) near(kind int, shape *model.Shape, of func(*fit.Pool) fit.Bits) 
 	}
 	var out []topology.Place
 	for _, a := range t.areas(t.topology.Pinned(kind)) {
-		if slices.ContainsFunc(a.offers, usable.Has) {
+		if a.offers.Overlaps(usable) {
 			out = append(out, a.place)
 		}
 	}

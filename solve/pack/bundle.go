@@ -96,7 +96,7 @@ func (s domains) largest(d, target *demand, limit int) (best area, most int) {
 	var price model.Price
 	for _, a := range s.atlas.areas(keys) {
 		allowed := s.admits(d, a.place, limit)
-		for _, o := range a.offers {
+		for o := range a.offers.All() {
 			row := &s.catalogue.Types[s.catalogue.Offers[o].Type]
 			if allowed == 0 || !offers.Has(o) || !s.plentiful(o, d) || s.limits.allow(row.Pool, row.Capacity, 1) == 0 {
 				continue

@@ -102,7 +102,7 @@ func (s domains) quote(c *cell, d *demand, sharers int) {
 		return
 	}
 	settled := s.settledFor(d, c)
-	for _, o := range c.offers {
+	for o := range c.offers.All() {
 		if !d.Offers.Has(o) || s.reservations.offers.Has(o) {
 			continue
 		}
@@ -131,7 +131,7 @@ func (s domains) quote(c *cell, d *demand, sharers int) {
 // reservations.
 func (s domains) quotePrepaid(c *cell, d *demand) {
 	most := int64(0)
-	for _, o := range c.offers {
+	for o := range c.offers.All() {
 		if !d.Offers.Has(o) || !s.reservations.offers.Has(o) {
 			continue
 		}

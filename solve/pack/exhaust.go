@@ -184,10 +184,10 @@ func (s *exhaustion) tieAll() bool {
 			continue
 		}
 		for _, a := range s.areasFor(d, keys) {
-			if !slices.ContainsFunc(a.offers, d.Offers.Has) {
+			if !a.offers.Overlaps(d.Offers) {
 				continue
 			}
-			offers := a.bits(len(s.catalogue.Offers))
+			offers := a.offers.Bits()
 			for _, term := range termsIn(d, a) {
 				if part := s.tiedTo(d, a, term); !part.Offers.And(offers).Empty() {
 					s.ties[d.kind] = append(s.ties[d.kind], tie{part.index, offers, s.launches(part, offers)})

@@ -190,7 +190,7 @@ func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool
 		for j, a := range areas {
 			fits := n.work > 0 && inside(a.place, n.topology.At(site), keys) && w(d, a.place, site) && a.suits(n.demandsOn(n.bins[i], a.pins))
 			if fits && offers[j] == nil {
-				offers[j] = a.bits(len(n.catalogue.Offers))
+				offers[j] = a.offers.Bits()
 			}
 			if fits && n.intoNew(d, a, i, offers[j]) {
 				return true
@@ -203,7 +203,7 @@ func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool
 // onMore finds a place for the next pod of d on one more node.
 func (n *insertion) onMore(d *demand, areas []area, w worth) bool {
 	for _, a := range areas {
-		if !slices.ContainsFunc(a.offers, d.Offers.Has) {
+		if !a.offers.Overlaps(d.Offers) {
 			continue
 		}
 		n.topology.Buyable(d.kind, []topology.Place{a.place})
@@ -224,7 +224,7 @@ func (n *insertion) cheapestFirst(areas []area, d *demand) {
 	quotes := map[string]quote{}
 	for _, a := range areas {
 		q := quote{tier: noTier}
-		for _, o := range a.offers {
+		for o := range a.offers.All() {
 			if !d.Offers.Has(o) {
 				continue
 			}

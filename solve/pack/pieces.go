@@ -218,7 +218,7 @@ func (x *divider) findAreas(d *demand, key int) (areas []area, prices []float64)
 	alternatives, of := d.Shape.Alternatives(), x.catalogue.Spelling(x.topology.Keys[key]).Of
 	for _, a := range x.atlas.areas([]int{key}) {
 		price := math.Inf(1)
-		for _, o := range a.offers {
+		for o := range a.offers.All() {
 			if opening, ok := openings[of[o]]; ok {
 				price = min(price, float64(opening))
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 )
 
 // region is an area however domains are numbered.
@@ -16,7 +17,7 @@ type region struct {
 	settled []bool   // by key
 	open    []bool   // by key: nodes have some value that is not settled
 	pins    model.Requirements
-	offers  []int
+	offers  fit.OfferSet
 	rank    int // by the values
 }
 

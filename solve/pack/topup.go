@@ -87,7 +87,7 @@ func (r repair) narrow() bool {
 				return false
 			}
 			r.budget.Spend(stepsPerNarrow * len(r.bins))
-			offers := a.bits(len(r.catalogue.Offers))
+			offers := a.offers.Bits()
 			var as []*demand // that d is, tied to the area; nil = to be worked out
 			for i := range r.bins {
 				site := len(r.snapshot.Nodes) + i
@@ -202,7 +202,7 @@ func (r repair) intoBin(d *demand, i int) bool {
 				slices.ContainsFunc(r.settledAsAny(d, anywhere), func(as *demand) bool { return r.joinBin(d, as, i, d.Offers) })
 		}
 		if a, ok := r.areaOf(place, keys, r.bins[i].offer); ok {
-			return r.settleBin(d, a, i, a.bits(len(r.catalogue.Offers)))
+			return r.settleBin(d, a, i, a.offers.Bits())
 		}
 	}
 	return false
@@ -236,7 +236,7 @@ func (r repair) keysOf(d *demand) [][]int {
 func (r repair) areaOf(p topology.Place, keys []int, offer int) (area, bool) {
 	id := placeID(p, keys)
 	for _, a := range r.atlas.areas(keys) {
-		if a.id == id && slices.Contains(a.offers, offer) {
+		if a.id == id && a.offers.Has(offer) {
 			return a, true
 		}
 	}

@@ -73,18 +73,18 @@ func tried(out *outcome, most model.Price) *Trial {
 func Worth(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) []float64 {
 	x := newDraft(newProblem(problem{terms: terms{policy: p}, memory: m, budget: budget}, s), lessons{})
 	x.takeSurvey()
-	out := make([]float64, len(s.Pending))
+	out, valued := make([]float64, len(s.Pending)), make([]bool, len(s.Pending)) // beside others, some are worth nothing
 	for _, tier := range x.tiers {
 		var open []*demand
 		for _, d := range x.demands {
-			if out[d.kind] == 0 && d.Offers.And(x.reservations.offers).Empty() { // nothing is worth much that a reservation takes
+			if !valued[d.kind] && d.Offers.And(x.reservations.offers).Empty() { // nothing is worth much that a reservation takes
 				open = append(open, d)
 			}
 		}
 		q := (&market{draft: x, tier: tier}).covering(open)
 		values := cover.Prove(&q.Problem, cover.Values(&q.Problem, cover.Unlimited(), x.budget), x.budget)
 		for i, d := range q.demands {
-			out[d.kind] = values[i]
+			out[d.kind], valued[d.kind] = values[i], true
 		}
 	}
 	return out

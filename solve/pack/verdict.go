@@ -118,8 +118,7 @@ func (w reasons) undecided(pool int, d *demand) []string {
 	var out []string
 	for _, key := range w.topology.Minds(d.kind) {
 		offers := w.catalogue.Pools[pool].Offers
-		inPool := func(o int) bool { return offers.From <= o && o < offers.To }
-		if !slices.ContainsFunc(w.atlas.areas([]int{key}), func(a area) bool { return slices.ContainsFunc(a.offers, inPool) }) {
+		if !slices.ContainsFunc(w.atlas.areas([]int{key}), func(a area) bool { return a.offers.Any(offers) }) {
 			out = append(out, w.topology.Keys[key])
 		}
 	}
@@ -186,7 +185,7 @@ func (w reasons) openings(d *demand) []opening {
 	alternatives := d.Shape.Alternatives()
 	for _, a := range w.atlas.areas(w.topology.Pinned(d.kind)) {
 		pools := fit.NewBits(len(w.catalogue.Pools))
-		for _, o := range a.offers {
+		for o := range a.offers.All() {
 			if buyable.Has(o) {
 				pools.Set(w.poolOf(o))
 			}

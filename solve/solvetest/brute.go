@@ -209,7 +209,7 @@ func (b *brute) valid() bool {
 func (b *brute) together(at map[string]*site) bool {
 	return !slices.ContainsFunc(b.s.Groups, func(g model.PodGroup) bool {
 		var where []string
-		return g.TopologyKey != "" && slices.ContainsFunc(b.errands, func(e errand) bool {
+		return b.gathers(g) && slices.ContainsFunc(b.errands, func(e errand) bool {
 			if e.pod.Group != g.Name {
 				return false
 			}

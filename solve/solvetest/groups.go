@@ -22,10 +22,16 @@ func (c *checker) groups(plan *model.Plan) {
 			c.fail("%d pods of PodGroup %s have a place, and it needs %d or none", n, g.Name, need)
 		case g.Waits != "" && need > 0 && c.starting(plan, g.Name):
 			c.fail("pods of PodGroup %s have places on nodes that are not initialized although %s", g.Name, g.Waits)
-		case n > 0 && g.TopologyKey != "" && (need > 0 || len(c.running(g)) > 0):
+		case n > 0 && c.gathers(g):
 			c.inOneDomain(plan, g)
 		}
 	}
+}
+
+// gathers reports whether the pods of the PodGroup must be in one domain: not if enough of
+// them run for it to have started, and no one knows where.
+func (c *checker) gathers(g model.PodGroup) bool {
+	return g.TopologyKey != "" && (Lacking(c.s, g) > 0 || len(c.running(g)) > 0)
 }
 
 // starting reports whether the plan puts a pod of the group on a node that is not initialized.
@@ -53,13 +59,10 @@ func (c *checker) inOneDomain(plan *model.Plan, g model.PodGroup) {
 // if they must be in one.
 func (c *checker) confined(plan *model.Plan, p *model.Pending, pod model.Pod) *model.Pending {
 	i := slices.IndexFunc(c.s.Groups, func(g model.PodGroup) bool { return g.Name == pod.Group && g.TopologyKey != "" })
-	if i < 0 {
+	if i < 0 || !c.gathers(c.s.Groups[i]) {
 		return p
 	}
 	g := c.s.Groups[i]
-	if Lacking(c.s, g) <= 0 && len(c.running(g)) == 0 {
-		return p
-	}
 	out, shape := *p, *p.Shape
 	shape.GroupTerms = []model.Requirements{model.NewRequirements(model.NewRequirement(g.TopologyKey, model.In, slices.Sorted(maps.Keys(c.domains(plan, g)))...))}
 	out.Shape = &shape
