@@ -21,7 +21,7 @@ type ascent struct {
 	request []float64   // by line and dimension
 	among   []int       // candidates
 	parts   [][]float64 // of each of them: of its price, by dimension and then, if nodes take only so many pods of some line, by line as in serves
-	rate    []float64   // what a unit of each dimension costs
+	divisor []float64   // see roomIn
 	loads   []float64   // as parts
 	price   []float64   // as serves of all of them: what a pod costs
 	least   []float64   // by line
@@ -105,7 +105,7 @@ func (a *ascent) setShadows() {
 }
 
 func (p *pricer) newAscent() *ascent {
-	a := &ascent{pricer: p, rate: make([]float64, p.dims), least: make([]float64, len(p.lines)), whole: make([]float64, len(p.lines)),
+	a := &ascent{pricer: p, divisor: make([]float64, p.dims), least: make([]float64, len(p.lines)), whole: make([]float64, len(p.lines)),
 		floor: slices.Repeat([]float64{math.Inf(1)}, len(p.lines)), best: make([]float64, len(p.lines))}
 	for i := range p.lines {
 		for _, v := range p.lines[i].request {
@@ -137,10 +137,19 @@ func (p *pricer) newAscent() *ascent {
 		}
 		a.among, a.parts = append(a.among, c), append(a.parts, parts)
 		longest, all = max(longest, len(parts)), all+len(serves)
-		p.budget.Spend(p.dims + len(serves))
+		p.budget.Spend(4 * len(serves) * (p.dims + 1))
 	}
 	a.loads, a.price = make([]float64, longest), make([]float64, all)
 	return a
+}
+
+// roomIn returns the room of candidate c, where none is left as 1: none of its lines
+// requests any there. It is good until the next call.
+func (a *ascent) roomIn(c int) []float64 {
+	for d, v := range a.room[c] {
+		a.divisor[d] = float64(max(v, 1))
+	}
+	return a.divisor
 }
 
 // near returns the ascent without the candidates on which no pod costs close to the least:
@@ -183,21 +192,17 @@ func (a *ascent) cost() {
 	copy(a.least, a.floor)
 	n, at := a.dims, 0
 	for k, c := range a.among {
-		price, parts := max(a.Candidates[c].Price-a.Epsilon, 0), a.parts[k]
-		for d, v := range a.room[c] {
-			if a.rate[d] = 0; v > 0 {
-				a.rate[d] = price * parts[d] / float64(v)
-			}
-		}
+		price, parts, room := max(a.Candidates[c].Price-a.Epsilon, 0), a.parts[k], a.roomIn(c)
 		single := parts[n:]
 		for i, l := range a.serves[c] {
 			sum := 0.0
-			for d, v := range a.request[l*n : (l+1)*n] {
-				sum += a.rate[d] * v
-			}
 			if len(single) > 0 && single[i] > 0 {
-				sum += price * single[i] / float64(a.fits[c][i])
+				sum = single[i] * (1 / float64(a.fits[c][i]))
 			}
+			for d, v := range a.request[l*n : (l+1)*n] {
+				sum += parts[d] * (v / room[d])
+			}
+			sum *= price
 			a.price[at] = sum
 			a.least[l] = min(a.least[l], sum)
 			at++
@@ -228,25 +233,20 @@ func (a *ascent) divide(soft float64) {
 	at = 0
 	for k, c := range a.among {
 		serves := a.serves[c]
-		parts, loads := a.parts[k], a.loads[:len(a.parts[k])]
+		parts, loads, room := a.parts[k], a.loads[:len(a.parts[k])], a.roomIn(c)
 		clear(loads)
 		single := parts[n:]
 		for i, l := range serves {
 			if a.price[at] > 0 {
 				pods := a.price[at] / a.whole[l] * float64(a.count[l])
 				for d, v := range a.request[l*n : (l+1)*n] {
-					loads[d] += pods * v
+					loads[d] += pods * (v / room[d])
 				}
 				if len(single) > 0 && single[i] > 0 {
-					loads[n+i] = pods / float64(a.fits[c][i])
+					loads[n+i] = pods * (1 / float64(a.fits[c][i]))
 				}
 			}
 			at++
-		}
-		for d, v := range a.room[c] {
-			if v > 0 {
-				loads[d] /= float64(v)
-			}
 		}
 		a.shift(parts, loads)
 	}

@@ -60,22 +60,29 @@ func (x *draft) askedOf(b bin) model.Requirements {
 	return out.Without(model.LabelRegistered, model.LabelInitialized)
 }
 
-// demandsOn is demandsOf as far as it is about the labels of the pins.
-func (x *draft) demandsOn(b bin, pins model.Requirements) model.Requirements {
+// mayBeIn reports whether a node of the bin can meet the pins of the area.
+func (x *draft) mayBeIn(b bin, a area) bool {
+	return !slices.ContainsFunc(a.pins, func(pin model.Requirement) bool {
+		own := x.demandsOn(b, pin.Key)
+		_, ok := own.Intersects(model.Requirements{pin})
+		return !ok
+	})
+}
+
+// demandsOn is demandsOf as far as it is about one label.
+func (x *draft) demandsOn(b bin, key string) model.Requirements {
 	var out model.Requirements
-	for _, pin := range pins {
-		and := func(rs model.Requirements) {
-			if r, ok := rs.Get(pin.Key); ok {
-				out = out.And(r)
-			}
+	and := func(rs model.Requirements) {
+		if r, ok := rs.Get(key); ok {
+			out = out.And(r)
 		}
-		and(x.pool(b.offer).Requirements)
-		for _, p := range b.take {
-			and(x.demands[p.demand].At(b.offer))
-		}
-		if pin.Key == model.LabelZone && b.zone != "" {
-			out = out.And(model.NewRequirement(model.LabelZone, model.In, b.zone))
-		}
+	}
+	and(x.pool(b.offer).Requirements)
+	for _, p := range b.take {
+		and(x.demands[p.demand].At(b.offer))
+	}
+	if key == model.LabelZone && b.zone != "" {
+		out = out.And(model.NewRequirement(model.LabelZone, model.In, b.zone))
 	}
 	return out
 }

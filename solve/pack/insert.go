@@ -188,7 +188,7 @@ func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool
 	for i := 0; i < len(n.bins); i++ {
 		site := len(n.snapshot.Nodes) + i
 		for j, a := range areas {
-			fits := n.work > 0 && inside(a.place, n.topology.At(site), keys) && w(d, a.place, site) && a.suits(n.demandsOn(n.bins[i], a.pins))
+			fits := n.work > 0 && inside(a.place, n.topology.At(site), keys) && w(d, a.place, site) && n.mayBeIn(n.bins[i], a)
 			if fits && offers[j] == nil {
 				offers[j] = a.offers.Bits()
 			}

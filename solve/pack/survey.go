@@ -66,10 +66,15 @@ func (x *draft) separate() {
 			members[m.of.kind] = append(members[m.of.kind], i)
 		}
 	}
-	takers := map[int32][]int{} // demands by host port
+	type taker struct {
+		demand int
+		port   []model.HostPort // one
+	}
+	takers := map[int32][]taker{} // by port
 	for i, d := range x.demands {
-		for _, p := range d.Shape.HostPorts {
-			takers[p.Port] = append(takers[p.Port], i)
+		for k := range d.Shape.HostPorts {
+			port := d.Shape.HostPorts[k : k+1]
+			takers[port[0].Port] = append(takers[port[0].Port], taker{i, port})
 		}
 	}
 	apart := x.topology.Apart()
@@ -83,10 +88,10 @@ func (x *draft) separate() {
 				d.keepFrom(i, members[m.of.kind], len(x.demands))
 			}
 		}
-		for _, p := range d.Shape.HostPorts {
-			for _, j := range takers[p.Port] {
-				if fit.Conflict([]model.HostPort{p}, x.demands[j].Shape.HostPorts) {
-					d.keepFrom(i, []int{j}, len(x.demands))
+		for k, p := range d.Shape.HostPorts {
+			for _, t := range takers[p.Port] {
+				if fit.Conflict(d.Shape.HostPorts[k:k+1], t.port) {
+					d.keepFrom(i, []int{t.demand}, len(x.demands))
 				}
 			}
 		}

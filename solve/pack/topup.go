@@ -91,7 +91,7 @@ func (r repair) narrow() bool {
 			var as []*demand // that d is, tied to the area; nil = to be worked out
 			for i := range r.bins {
 				site := len(r.snapshot.Nodes) + i
-				if r.topology.Cap(d.kind, site) == 0 || !within(a.place, r.topology.At(site), keys) || !r.mayHold(i, d) || !a.suits(r.demandsOn(r.bins[i], a.pins)) {
+				if r.topology.Cap(d.kind, site) == 0 || !within(a.place, r.topology.At(site), keys) || !r.mayHold(i, d) || !r.mayBeIn(r.bins[i], a) {
 					continue
 				}
 				if as == nil {

@@ -138,7 +138,7 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 	}
 	slices.Sort(keys)
 	for _, a := range r.atlas.areasAt(b.offer, slices.Compact(keys)) {
-		if !a.suits(r.demandsOn(*b, a.pins)) {
+		if !r.mayBeIn(*b, a) {
 			continue
 		}
 		part := r.settledAs(d, a)
