@@ -39,10 +39,11 @@ func build(q *problem) *draft {
 }
 
 // buildInTurn is build as if no domain vanished: pods follow those they have affinity to
-// unless more of them have a place if they are bound first.
+// unless more of them have a place if they are bound first. For few pods that is tried
+// whatever it takes.
 func buildInTurn(q *problem) *draft {
 	x := buildWith(q, lessons{})
-	if x.abandoned != inProgress || x.overspends() || x.budget.Overdrawn() || !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && x.topology.Waits(d.kind) }) {
+	if x.abandoned != inProgress || x.overspends() || x.budget.Overdrawn() && q.pods() > mostOneByOne || !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && x.topology.Waits(d.kind) }) {
 		return x
 	}
 	if out := buildWith(q, lessons{hurry: true}); out.abandoned == inProgress && out.podsLeft() < x.podsLeft() {

@@ -145,3 +145,12 @@ type reservations struct {
 	offers fit.Bits         // that take from one
 	left   map[string]int64 // by ID: nodes it still gives
 }
+
+// pods returns how many pods are to be placed.
+func (q *problem) pods() int {
+	n := 0
+	for i := range q.startDemands {
+		n += len(q.startDemands[i].Pods)
+	}
+	return n
+}
