@@ -112,7 +112,7 @@ func (p *pricer) newAscent() *ascent {
 			a.request = append(a.request, float64(v))
 		}
 	}
-	single := slices.ContainsFunc(p.lines, func(l line) bool { return l.most > 0 })
+	limited := slices.ContainsFunc(p.lines, func(l line) bool { return l.most > 0 })
 	longest, all := 0, 0
 	for c := range p.Candidates {
 		serves := p.serves[c]
@@ -123,7 +123,7 @@ func (p *pricer) newAscent() *ascent {
 				sum++
 			}
 		}
-		if single {
+		if limited {
 			parts = parts[:cap(parts)]
 			for i, l := range serves {
 				if p.lines[l].most > 0 {
@@ -193,18 +193,17 @@ func (a *ascent) cost() {
 	n, at := a.dims, 0
 	for k, c := range a.among {
 		price, parts, room := max(a.Candidates[c].Price-a.Epsilon, 0), a.parts[k], a.roomIn(c)
-		single := parts[n:]
+		byLine := parts[n:]
 		for i, l := range a.serves[c] {
 			sum := 0.0
-			if len(single) > 0 && single[i] > 0 {
-				sum = single[i] * (1 / float64(a.fits[c][i]))
+			if len(byLine) > 0 && byLine[i] > 0 {
+				sum = byLine[i] * (1 / float64(a.fits[c][i]))
 			}
 			for d, v := range a.request[l*n : (l+1)*n] {
 				sum += parts[d] * (v / room[d])
 			}
-			sum *= price
-			a.price[at] = sum
-			a.least[l] = min(a.least[l], sum)
+			a.price[at] = sum * price
+			a.least[l] = min(a.least[l], a.price[at])
 			at++
 		}
 	}
@@ -235,14 +234,14 @@ func (a *ascent) divide(soft float64) {
 		serves := a.serves[c]
 		parts, loads, room := a.parts[k], a.loads[:len(a.parts[k])], a.roomIn(c)
 		clear(loads)
-		single := parts[n:]
+		byLine := parts[n:]
 		for i, l := range serves {
 			if a.price[at] > 0 {
 				pods := a.price[at] / a.whole[l] * float64(a.count[l])
 				for d, v := range a.request[l*n : (l+1)*n] {
 					loads[d] += pods * (v / room[d])
 				}
-				if len(single) > 0 && single[i] > 0 {
+				if len(byLine) > 0 && byLine[i] > 0 {
 					loads[n+i] = pods * (1 / float64(a.fits[c][i]))
 				}
 			}

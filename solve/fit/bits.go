@@ -66,8 +66,8 @@ func (b Bits) Remove(c Bits) {
 // Range is a half-open interval of indices.
 type Range struct{ From, To int }
 
-// AddRange adds the integers of the range.
-func (b Bits) AddRange(r Range) {
+// addRange adds the integers of the range.
+func (b Bits) addRange(r Range) {
 	i := r.From
 	for ; i < r.To && i%64 != 0; i++ {
 		b.Set(i)

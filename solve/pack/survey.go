@@ -68,13 +68,12 @@ func (x *draft) separate() {
 	}
 	type taker struct {
 		demand int
-		port   []model.HostPort // one
+		port   model.HostPort
 	}
 	takers := map[int32][]taker{} // by port
 	for i, d := range x.demands {
-		for k := range d.Shape.HostPorts {
-			port := d.Shape.HostPorts[k : k+1]
-			takers[port[0].Port] = append(takers[port[0].Port], taker{i, port})
+		for _, p := range d.Shape.HostPorts {
+			takers[p.Port] = append(takers[p.Port], taker{i, p})
 		}
 	}
 	apart := x.topology.Apart()
@@ -88,9 +87,9 @@ func (x *draft) separate() {
 				d.keepFrom(i, members[m.of.kind], len(x.demands))
 			}
 		}
-		for k, p := range d.Shape.HostPorts {
+		for _, p := range d.Shape.HostPorts {
 			for _, t := range takers[p.Port] {
-				if fit.Conflict(d.Shape.HostPorts[k:k+1], t.port) {
+				if p.Conflicts(t.port) {
 					d.keepFrom(i, []int{t.demand}, len(x.demands))
 				}
 			}

@@ -19,8 +19,8 @@ const (
 // findDomains notes the domains that have a node which counts for the tally, or may
 // have one. Domains that have one are not looked for any more.
 func (st *State) findDomains(t *tally) {
-	open := st.findHere(t)
-	at := lookout{key: t.key, sites: string(st.text)}
+	open, text := st.findHere(t)
+	at := lookout{key: t.key, sites: text}
 	if t.filter.chosen != nil {
 		at.chosen = &t.filter.chosen[0]
 	}
@@ -40,8 +40,9 @@ func (st *State) findDomains(t *tally) {
 }
 
 // findHere notes the domains that have a node which counts for the tally, and returns the
-// sites that may be in others. It leaves a text that is equal where the same is found.
-func (st *State) findHere(t *tally) (open []int) {
+// sites that may be in others, which are good until the next call, and a text that is equal
+// where the same is found.
+func (st *State) findHere(t *tally) (open []int, text string) {
 	f := t.filter
 	open = st.scratch[:0]
 	for site, p := range st.sites {
@@ -54,20 +55,20 @@ func (st *State) findHere(t *tally) (open []int) {
 		}
 	}
 	st.scratch, st.Steps = open, st.Steps+stepsPerSite*len(st.sites)
-	st.text = binary.AppendUvarint(st.text[:0], uint64(len(t.here)))
+	found := binary.AppendUvarint(nil, uint64(len(t.here)))
 	for _, here := range t.here {
-		st.text = strconv.AppendBool(st.text, here)
+		found = strconv.AppendBool(found, here)
 	}
 	last := 0
 	open = slices.DeleteFunc(open, func(site int) bool {
-		found := !slices.ContainsFunc(st.sites[site][t.key], func(d int) bool { return !value(t.here, d) })
-		if found || st.counts(f, site) == never {
+		more := slices.ContainsFunc(st.sites[site][t.key], func(d int) bool { return !value(t.here, d) })
+		if !more || st.counts(f, site) == never {
 			return true
 		}
-		st.text, last = binary.AppendUvarint(st.text, uint64(site-last)), site
+		found, last = binary.AppendUvarint(found, uint64(site-last)), site
 		return false
 	})
-	return open
+	return open, string(found)
 }
 
 // domainsAt returns the domains that an open site may be in while it counts for the tally.

@@ -35,8 +35,7 @@ type tally struct {
 // sights is what was seen of the domains of spread constraints.
 type sights struct {
 	lookouts map[lookout]*tally // the first that sees them
-	scratch  []int              // sites
-	text     []byte
+	scratch  []int              // memory to list sites in
 }
 
 // lookout is what the domains of a spread depend on.
