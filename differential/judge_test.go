@@ -415,39 +415,50 @@ type binding struct {
 // bind binds the pods one after the other in an order that the scheduler goes
 // along with. Where it refuses every order, it has been asked about them all:
 // what it has against the pods that are left once as many as can be are bound
-// are mismatches. The first that is a difference is bound all the same, and the others
-// tried again: what they wait for may be no more than this one.
+// are mismatches. One that is a difference is bound all the same, and the others
+// tried again: what they wait for may be no more than this one. Where several are, each
+// is tried as the next.
 func (j *judge) bind(want []binding) {
 	j.tally["placed"] += len(want)
-	for len(want) > 0 {
-		s, before := &orders{judge: j, want: want, dead: map[uint64]bool{}}, j.pods
-		if s.from(0, 0) {
-			j.pods = s.pods(1<<len(want) - 1)
-			return
-		}
-		j.pods = s.pods(s.best)
-		var left []binding
-		var wrong []string
-		different := false
-		for i, b := range want {
-			if s.best>>i&1 == 1 {
-				continue
-			}
-			m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()]}
-			switch {
-			case !different && (j.used.find(m) || j.differsAt(before, b)):
-				different = true
-				j.pods = append(j.pods, bound(b))
-			default:
-				left, wrong = append(left, b), append(wrong, m.String())
-			}
-		}
-		if !different {
-			j.wrong = append(j.wrong, wrong...)
-			return
-		}
-		want = left
+	j.wrong = append(j.wrong, j.refused(want)...)
+}
+
+// refused binds the pods as bind does, and returns the mismatches that no order avoids.
+func (j *judge) refused(want []binding) []string {
+	s, before := &orders{judge: j, want: want, dead: map[uint64]bool{}}, j.pods
+	if s.from(0, 0) {
+		j.pods = s.pods(1<<len(want) - 1)
+		return nil
 	}
+	most := s.pods(s.best)
+	var left []binding
+	var wrong []string
+	for i, b := range want {
+		if s.best>>i&1 == 0 {
+			m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()]}
+			left, wrong = append(left, b), append(wrong, m.String())
+		}
+	}
+	tried := map[string]bool{}
+	for i, b := range left {
+		if tried[b.twin()] {
+			continue
+		}
+		tried[b.twin()] = true
+		j.pods = most
+		m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()]}
+		if !j.used.find(m) && !j.differsAt(before, b) {
+			continue
+		}
+		j.pods = append(slices.Clip(most), bound(b))
+		if fewer := j.refused(slices.Delete(slices.Clone(left), i, i+1)); len(fewer) < len(wrong) {
+			wrong = fewer
+		}
+		if len(wrong) == 0 {
+			return nil
+		}
+	}
+	return wrong
 }
 
 // differsAt reports whether the scheduler refuses the binding for what may

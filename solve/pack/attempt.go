@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"cmp"
 	"slices"
 
 	"karpenter/model"
@@ -39,14 +40,15 @@ func build(q *problem) *draft {
 }
 
 // buildInTurn is build as if no domain vanished: pods follow those they have affinity to
-// unless more of them have a place if they are bound first. For few pods that is tried
-// whatever it takes.
+// unless more of them have a place if they are bound first, or as many and more of them
+// keep theirs. For few pods that is tried whatever it takes.
 func buildInTurn(q *problem) *draft {
 	x := buildWith(q, lessons{})
 	if x.abandoned != inProgress || x.overspends() || x.budget.Overdrawn() && q.pods() > mostOneByOne || !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && x.topology.Waits(d.kind) }) {
 		return x
 	}
-	if out := buildWith(q, lessons{hurry: true}); out.abandoned == inProgress && out.podsLeft() < x.podsLeft() {
+	out := buildWith(q, lessons{hurry: true})
+	if out.abandoned == inProgress && cmp.Or(cmp.Compare(out.podsLeft(), x.podsLeft()), cmp.Compare(out.evicted(), x.evicted())) < 0 {
 		return out
 	}
 	return x
