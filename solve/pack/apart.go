@@ -249,16 +249,15 @@ func (a *apart) spend(n int) {
 func (a *apart) pairs(kind, at, self int) int {
 	c := &a.sites[at]
 	n := 0
+	if a.picks(kind, kind) {
+		n -= 2 * self
+	}
 	for _, o := range c.kinds {
-		others := o.pods
-		if o.kind == kind {
-			others -= self
-		}
 		if a.picks(kind, o.kind) {
-			n += others
+			n += o.pods
 		}
 		if a.picks(o.kind, kind) {
-			n += others
+			n += o.pods
 		}
 	}
 	if c.row != nil && c.row.Site < len(a.snapshot.Nodes) {
