@@ -296,7 +296,9 @@ func pushed(s *model.Snapshot) bool {
 	reserved := func(t *model.InstanceType) bool {
 		return slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.ReservationID != "" })
 	}
+	keepsOff := func(r model.Resident) bool { return len(r.Anti) > 0 }
 	return slices.ContainsFunc(s.Pools, func(p model.Pool) bool { return len(p.Limits) > 0 || slices.ContainsFunc(p.Types, reserved) }) ||
+		slices.ContainsFunc(s.Nodes, func(n model.Node) bool { return slices.ContainsFunc(n.Residents, keepsOff) }) ||
 		slices.ContainsFunc(s.Pending, func(p model.Pending) bool { return len(p.Shape.Spread)+len(p.Shape.PodTerms) > 0 })
 }
 

@@ -51,24 +51,43 @@ func (r repair) confirm() bool {
 
 // sharers takes pods that share a claim out of the plan if one of them has no place: it
 // could not have any once the claim has devices. Pods that need these near lose their places,
-// too, and so may others that share claims with them.
+// too, and so may others that share claims with them. Others get what they had.
 func (r repair) sharers() {
 	if r.book == nil {
 		return
 	}
 	for !r.takeOut(r.lonely()) {
 		r.prune()
+		for _, d := range r.demands {
+			if len(shared(d.Shape)) > 0 {
+				d.stuck, d.left = append(d.stuck, d.left...), nil
+			}
+		}
+		r.insertAll()
+		if !r.confirm() {
+			r.prune()
+		}
 	}
+}
+
+// shared lists the claims of the shape that other pods may have, too.
+func shared(s *model.Shape) []string {
+	var out []string
+	for _, c := range s.Claims {
+		if c.Shared != "" {
+			out = append(out, c.Shared)
+		}
+	}
+	return out
 }
 
 // lonely returns the pods that have a place, and share a claim with one that has none.
 func (r repair) lonely() map[string]bool {
 	all, placed := map[string]int{}, map[string][]string{}
 	each := func(kind int, f func(claim string)) {
-		s := r.snapshot.Pending[kind].Shape
-		for _, c := range s.Claims {
-			if c.Shared != "" && len(s.Refused) == 0 {
-				f(c.Shared)
+		if s := r.snapshot.Pending[kind].Shape; len(s.Refused) == 0 {
+			for _, claim := range shared(s) {
+				f(claim)
 			}
 		}
 	}
