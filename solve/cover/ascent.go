@@ -77,7 +77,7 @@ func (a *ascent) climb(steps int, from, to float64) float64 {
 		sum := 0.0
 		for l, v := range a.least {
 			if !math.IsInf(v, 1) {
-				sum += v * float64(a.count[l])
+				sum += v * a.wanted(l)
 			}
 		}
 		if sum > most {
@@ -237,7 +237,7 @@ func (a *ascent) divide(soft float64) {
 		byLine := parts[n:]
 		for i, l := range serves {
 			if a.price[at] > 0 {
-				pods := a.price[at] / a.whole[l] * float64(a.count[l])
+				pods := a.price[at] / a.whole[l] * a.wanted(l)
 				for d, v := range a.request[l*n : (l+1)*n] {
 					loads[d] += pods * (v / room[d])
 				}

@@ -167,14 +167,17 @@ func TestProofHolds(t *testing.T) {
 			p.Candidates[c].Uses = nil
 		}
 		r := Solve(p, Unlimited(), work.New(1<<40))
+		rough, roughMaster := Values(p, Options{Most: math.Inf(1), Rows: 2}, work.New(1<<40))
 		for _, steps := range []int64{1 << 40, rng.Int64N(50_000), 0} {
-			for _, values := range [][]float64{r.Values, scaled(r.Values, 1+rng.Float64()), Values(p, Options{Most: math.Inf(1), Rows: 2}, work.New(1<<40))} {
-				bound := 0.0
-				for i, v := range Prove(p, values, work.New(steps)) {
-					bound += v * float64(p.Items[i].Count-r.Left[i])
-				}
-				if c := cost(p, r); bound > c*(1+1e-9) {
-					return fmt.Errorf("%d steps: a bound of %g, but a cover costs %g", steps, bound, c)
+			for _, values := range [][]float64{r.Values, scaled(r.Values, 1+rng.Float64()), rough} {
+				for _, towards := range [][]float64{nil, r.Master, scaled(r.Master, 1+rng.Float64()), roughMaster} {
+					bound := 0.0
+					for i, v := range Prove(p, values, towards, work.New(steps)) {
+						bound += v * float64(p.Items[i].Count-r.Left[i])
+					}
+					if c := cost(p, r); bound > c*(1+1e-9) {
+						return fmt.Errorf("%d steps: a bound of %g, but a cover costs %g", steps, bound, c)
+					}
 				}
 			}
 		}
@@ -237,7 +240,7 @@ func TestManyNodesForOneItem(t *testing.T) {
 		t.Errorf("%d nodes, want 190", r.Count())
 	}
 	sum := 0.0
-	for i, v := range Prove(p, r.Values, nil) {
+	for i, v := range Prove(p, r.Values, nil, nil) {
 		sum += v * float64(p.Items[i].Count)
 	}
 	if sum < 189 {

@@ -12,8 +12,9 @@ type line struct {
 	request []int64   // by dimension
 	weight  []float64 // the same in units of the largest room
 	class   int
-	most    int   // pods one node takes; 0 = no bound
-	members []int // items, smallest first
+	most    int     // pods one node takes; 0 = no bound
+	members []int   // items, smallest first
+	likely  float64 // of its pods, the part that values are found for
 }
 
 // manyNodes is from how many nodes on that a line needs their number tells lines apart: the

@@ -55,7 +55,7 @@ func (m *master) restart() bool {
 		sum := 0.0
 		for _, l := range lines {
 			if m.open[l] {
-				sum += m.share[l] * float64(m.count[l])
+				sum += m.share[l] * m.wanted(l)
 			}
 		}
 		if m.at[row] = -1; sum > 0 {

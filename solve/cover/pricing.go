@@ -333,14 +333,17 @@ func (p *pricer) worth(take []Portion) float64 {
 	return sum
 }
 
+// wanted is how many pods of the line the values are for.
+func (p *pricer) wanted(l int) float64 { return float64(p.count[l]) * p.lines[l].likely }
+
 // total is what all pods wanted are worth.
 func (p *pricer) total() float64 { return p.totalOf(p.values) }
 
 // totalOf is what all pods wanted are worth at these values.
 func (p *pricer) totalOf(values []float64) float64 {
 	sum := 0.0
-	for l, n := range p.count {
-		sum += values[l] * float64(n)
+	for l := range p.count {
+		sum += values[l] * p.wanted(l)
 	}
 	return sum
 }

@@ -17,6 +17,7 @@ type Candidate struct {
 type Item struct {
 	Request []int64 // by resource
 	Count   int
+	Likely  float64  // of Count, how many pods values are found for; 0 = all
 	Class   int      // Candidate.Serves says which classes a candidate can take
 	Most    int      // pods of the item that one node takes; 0 = no bound
 	Groups  []int    // in which the item counts
@@ -41,6 +42,19 @@ type Problem struct {
 	Epsilon float64 // part of every price that is charged but not paid, to prefer fewer nodes
 }
 
+// likely is the part of the pods of the items that values are found for.
+func (p *Problem) likely(items []int) float64 {
+	sum, all := 0.0, 0.0
+	for _, i := range items {
+		n := float64(p.Items[i].Count)
+		if all += n; p.Items[i].Likely > 0 {
+			n = p.Items[i].Likely
+		}
+		sum += n
+	}
+	return sum / max(all, 1)
+}
+
 // Node is a number of equal nodes to launch.
 type Node struct {
 	Candidate int
@@ -55,7 +69,8 @@ type Portion struct{ Item, Pods int }
 type Result struct {
 	Nodes     []Node
 	Left      []int     // by item: pods that no node was found for
-	Values    []float64 // by item: dual value of one pod; 0 where no candidate serves it
+	Values    []float64 // by item: dual value of one pod, of those that prove most; 0 where no candidate serves it
+	Master    []float64 // by item: its dual value in the master problem, as far as that is known: more than can be proven
 	Columns   Columns   // with which the master problem was solved
 	Abandoned bool      // the items are worth more than Options.Most, so no nodes were chosen
 }

@@ -19,35 +19,87 @@ import (
 // not take, because they are worth less than what they request, keep their value.
 // Where branch and bound knows of a smaller w, dividing all values may cost less
 // (Farley 1990).
-func Prove(p *Problem, values []float64, budget *work.Budget) []float64 {
+//
+// Then it goes from there towards other values, which are too high, and lowers them in the
+// same way, as long as that proves more; nil = there are none.
+func Prove(p *Problem, values, towards []float64, budget *work.Budget) []float64 {
 	pr := newItemPricer(p, budget)
-	lines, out := pr.lines, slices.Clone(values)
-	for l := range lines {
-		for _, i := range lines[l].members {
-			pr.values[l] = max(pr.values[l], values[i])
-		}
+	pr.values = pr.highest(values)
+	pr.lowerAll()
+	if towards != nil {
+		pr.within(raiseShare, func() { pr.raise(pr.highest(towards)) })
 	}
-	for c := range p.Candidates {
-		price := p.Candidates[c].Price - p.Epsilon
-		limit := pr.limit(c, price)
-		if limit <= price {
-			continue
-		}
-		relaxed := pr.lowered(c, price/limit, pr.shadow[c])
-		if !budget.Spent() {
-			if _, exact := pr.search(c); exact < limit {
-				if divided := pr.lowered(c, min(price/exact, 1), nil); pr.gain(c, divided) > pr.gain(c, relaxed) {
-					relaxed = divided
-				}
-			}
-		}
-		for i, l := range pr.serves[c] {
-			for _, item := range lines[l].members {
-				out[item] = min(out[item], relaxed[i])
-			}
+	out := slices.Clone(values)
+	for l, v := range pr.values {
+		for _, i := range pr.lines[l].members {
+			out[i] = v
 		}
 	}
 	return out
+}
+
+// highest returns by line the highest of the values of its items.
+func (p *pricer) highest(values []float64) []float64 {
+	out := make([]float64, len(p.lines))
+	for l := range p.lines {
+		for _, i := range p.lines[l].members {
+			out[l] = max(out[l], values[i])
+		}
+	}
+	return out
+}
+
+// Bounds of raise.
+const (
+	raiseShare = 0.05 // of the budget that is left
+	raiseFirst = 0.5  // of the way to the other values
+	raiseLast  = 0.1
+	raiseGain  = 1e-3 // less is not worth another step as long
+)
+
+// raise goes from values that prove something towards others, and lowers those, as long as
+// that proves more.
+func (p *pricer) raise(towards []float64) {
+	best, most := slices.Clone(p.values), p.total()
+	for by := raiseFirst; by > raiseLast && !p.budget.Spent(); {
+		for l, v := range best {
+			p.values[l] = v + by*(towards[l]-v)
+		}
+		p.revalue(p.values)
+		p.lowerAll()
+		sum := p.total()
+		if sum <= most*(1+raiseGain) {
+			by /= 2
+		}
+		if sum > most {
+			best, most = slices.Clone(p.values), sum
+		}
+	}
+	copy(p.values, best)
+}
+
+// lowerAll lowers the values of the lines as Prove does. What one candidate lowers is lower
+// for those that follow.
+func (p *pricer) lowerAll() {
+	for c := range p.Candidates {
+		price := p.Candidates[c].Price - p.Epsilon
+		limit := p.limit(c, price)
+		if limit <= price {
+			continue
+		}
+		lowered := p.lowered(c, price/limit, p.shadow[c])
+		if !p.budget.Spent() {
+			if _, exact := p.search(c); exact < limit {
+				if divided := p.lowered(c, min(price/exact, 1), nil); p.gain(c, divided) > p.gain(c, lowered) {
+					lowered = divided
+				}
+			}
+		}
+		for i, l := range p.serves[c] {
+			p.values[l] = lowered[i]
+		}
+		p.revalue(p.values)
+	}
 }
 
 // newItemPricer returns a pricer of all items, of which equal ones share a line.
@@ -87,7 +139,7 @@ func (p *pricer) lowered(c int, factor float64, shadow []float64) []float64 {
 func (p *pricer) gain(c int, values []float64) float64 {
 	sum := 0.0
 	for i, l := range p.serves[c] {
-		sum += values[i] * float64(p.count[l])
+		sum += values[i] * p.wanted(l)
 	}
 	return sum
 }

@@ -179,26 +179,26 @@ func (m *master) byDensity(c int) []int {
 	return out
 }
 
-// value sets what a pod of each item is worth, by the values that prove most. Items of one line are worth what
-// the line is, in proportion to what they request at the mean shadow prices of the
-// solution.
+// value sets what a pod of each item is worth, by the values that prove most and by those
+// of the master problem. Items of one line are worth what the line is, in proportion to what
+// they request at the mean shadow prices of the solution.
 func (s *solver) value(m *master) {
 	var prices []float64
 	for i := range m.pricer.lines {
 		l := &m.pricer.lines[i]
-		if len(l.members) == 1 {
-			s.values[l.members[0]] = m.best[i]
-			continue
-		}
-		if prices == nil {
-			prices = m.meanPrices()
-		}
-		mean := dot(prices, l.weight)
-		for _, item := range l.members {
-			s.values[item] = m.best[i]
-			if mean > 0 {
-				s.values[item] *= dot(prices, s.items[item].weight) / mean
+		mean := 0.0
+		if len(l.members) > 1 {
+			if prices == nil {
+				prices = m.meanPrices()
 			}
+			mean = dot(prices, l.weight)
+		}
+		for _, item := range l.members {
+			part := 1.0
+			if mean > 0 {
+				part = dot(prices, s.items[item].weight) / mean
+			}
+			s.values[item], s.master[item] = m.best[i]*part, m.values[i]*part
 		}
 	}
 }

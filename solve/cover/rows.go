@@ -116,7 +116,7 @@ func (s *solver) row(set []int) line {
 	for d := range request {
 		request[d] = (request[d] + pods - 1) / pods
 	}
-	out := line{request: request, weight: s.scaled(request), class: first.class, members: slices.Clone(set)}
+	out := line{request: request, weight: s.scaled(request), class: first.class, members: slices.Clone(set), likely: s.likely(set)}
 	if first.most > 0 {
 		out.most = first.most * len(set)
 	}

@@ -29,12 +29,12 @@ func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 			s.improve()
 		}
 	}
-	r.Nodes, r.Left, r.Values = s.nodes, s.left, s.values
+	r.Nodes, r.Left, r.Values, r.Master = s.nodes, s.left, s.values, s.master
 	return r
 }
 
-// Values returns the dual value of one pod of each item, without a cover.
-func Values(p *Problem, o Options, budget *work.Budget) []float64 {
+// Values returns the dual values of one pod of each item, without a cover, as in Result.
+func Values(p *Problem, o Options, budget *work.Budget) (values, master []float64) {
 	s := newSolver(p, budget)
 	m := newMaster(s, o)
 	if m.restart() {
@@ -44,5 +44,5 @@ func Values(p *Problem, o Options, budget *work.Budget) []float64 {
 		}
 		s.value(m)
 	}
-	return s.values
+	return s.values, s.master
 }

@@ -24,12 +24,13 @@ type solver struct {
 	limits [][]int64
 	left   []int
 	nodes  []Node
-	values []float64
+	values []float64 // by item
+	master []float64 // by item
 	hand   *hand
 }
 
 func newSolver(p *Problem, budget *work.Budget) *solver {
-	s := &solver{Problem: p, budget: budget, values: make([]float64, len(p.Items))}
+	s := &solver{Problem: p, budget: budget, values: make([]float64, len(p.Items)), master: make([]float64, len(p.Items))}
 	s.start()
 	if len(p.Candidates) > 0 {
 		s.resources = len(p.Candidates[0].Room)
@@ -117,7 +118,7 @@ func (s *solver) lineOf(i int) line {
 			request[s.resources+d] = 1
 		}
 	}
-	return line{request: request, weight: s.scaled(request), class: it.Class, most: it.Most, members: []int{i}}
+	return line{request: request, weight: s.scaled(request), class: it.Class, most: it.Most, members: []int{i}, likely: s.likely([]int{i})}
 }
 
 func (s *solver) scaled(dense []int64) []float64 {

@@ -128,7 +128,7 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[i
 	}
 	var out []*sale
 	for i, tier := range v.tiers {
-		s, open := &sale{market: &market{draft: fresh, tier: tier, proving: true}, of: map[*demand]*piece{}}, []*demand(nil)
+		s, open := &sale{market: &market{draft: fresh, tier: tier, proving: true}, of: map[*demand]*piece{}, likely: map[*demand]float64{}}, []*demand(nil)
 		for _, d := range v.demands {
 			_, favoured := granted[d.kind]
 			if at := confined[d]; favoured && v.avoids(d.Shape) || !favoured && at != anyTier && at != i { // a preference may lead it to where it goes at last
@@ -136,7 +136,7 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[i
 			}
 			if all := divided[d]; all != nil {
 				for _, p := range all.pieces {
-					s.of[&p.demand], open = p, append(open, &p.demand)
+					s.of[&p.demand], s.likely[&p.demand], open = p, all.likely(p), append(open, &p.demand)
 				}
 			}
 		}
@@ -149,6 +149,9 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[i
 	}
 	for _, s := range out {
 		s.problem = s.market.covering(s.open)
+		for i, f := range s.problem.demands {
+			s.problem.Items[i].Likely = s.likely[f]
+		}
 	}
 	return out
 }
@@ -160,11 +163,13 @@ type sale struct {
 	open    []*demand
 	problem *covering
 	of      map[*demand]*piece
+	likely  map[*demand]float64
 }
 
-// values returns by what pods were worth when nodes were launched for them or, where none
-// were or the plan keeps other rules, by what they are worth then.
-func (s *sale) values() []float64 {
+// values returns what pods were worth when nodes were launched for them or, where none were
+// or the plan keeps other rules, what they are worth then: what is near to being proven, and
+// what the master problem says.
+func (s *sale) values() (values, master []float64) {
 	q, m := s.problem, s.market
 	known := func(f *demand) bool {
 		_, ok := m.prices[s.of[f].source]
@@ -172,17 +177,20 @@ func (s *sale) values() []float64 {
 	}
 	values, all, stricter := make([]float64, len(q.demands)), !m.homeless(), m.stricter()
 	if s.unknown() {
-		return values
+		return values, nil
 	}
+	master = slices.Clone(values)
 	if !all || slices.ContainsFunc(q.demands, func(f *demand) bool { return !known(f) }) {
-		values, all = cover.Values(&q.Problem, cover.Unlimited(), m.budget), false
+		values, master = cover.Values(&q.Problem, cover.Unlimited(), m.budget)
+		all = false
 	}
 	for i, f := range q.demands {
 		if known(f) && (all || !stricter) { // beside pods that are tied to a domain, prices are those of other problems
-			values[i] = m.prices[s.of[f].source]
+			p := m.prices[s.of[f].source]
+			values[i], master[i] = p.proven, p.master
 		}
 	}
-	return values
+	return values, master
 }
 
 // unknown reports whether plans are feasible that no node of the problem stands for.
@@ -191,9 +199,14 @@ func (s *sale) unknown() bool {
 }
 
 // prove lowers what a pod of each piece is worth to what it is in the tier, beginning with
-// these values.
-func (s *sale) prove(values []float64) {
-	for i, w := range cover.Prove(&s.problem.Problem, values, s.market.budget) {
+// these values, as far as other tiers have proven no less.
+func (s *sale) prove(values, master []float64) {
+	for _, some := range [][]float64{values, master} {
+		for i := range some {
+			some[i] = min(some[i], s.of[s.problem.demands[i]].worth)
+		}
+	}
+	for i, w := range cover.Prove(&s.problem.Problem, values, master, s.market.budget) {
 		s.of[s.problem.demands[i]].lower(w)
 	}
 }
@@ -206,7 +219,7 @@ func (s *sale) quote() {
 	for i, f := range q.demands {
 		p, least := s.of[f], math.Inf(1)
 		if price, ok := s.market.prices[p.source]; ok {
-			least = price
+			least = price.proven
 		}
 		for j := range q.candidates {
 			if c := &q.candidates[j]; c.canTake(f) {
@@ -248,7 +261,7 @@ func (v *proof) proveAgain(r *relaxation, sum, cost float64, sales []*sale, divi
 		for i, f := range s.problem.demands {
 			values[i] = beside[s.of[f]]
 		}
-		s.prove(values)
+		s.prove(values, nil)
 	}
 	other = r.with(v.demands, divided, nil)
 	if higher := other.bound(cost, tries, v.budget); higher > sum {

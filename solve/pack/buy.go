@@ -116,7 +116,7 @@ func (m *market) coverAll(open []*demand) bool {
 	}
 	for i, d := range q.demands {
 		if _, known := m.prices[d]; !known {
-			m.prices[d] = r.Values[i]
+			m.prices[d] = price{r.Values[i], r.Master[i]}
 		}
 	}
 	if m.trial == nil && !m.anyCount {

@@ -16,11 +16,15 @@ import (
 type draft struct {
 	*problem
 	state
-	known     lessons             // of earlier attempts, and of this one so far
-	prices    map[*demand]float64 // of one pod, where nodes were launched for the demand
+	known     lessons           // of earlier attempts, and of this one so far
+	prices    map[*demand]price // of one pod, where nodes were launched for the demand
 	abandoned abandonment
 	moved     bool // not all that was planned before stays there
 }
+
+// price is what a pod is worth by the dual of the covering problem: by the values that prove
+// most, and by those of the last master problem.
+type price struct{ proven, master float64 }
 
 // state is all of a draft that planning changes.
 type state struct {
@@ -75,7 +79,7 @@ const (
 // newDraft returns a draft in which nothing is planned yet.
 func newDraft(q *problem, known lessons) *draft {
 	q.budget.Spend(len(q.snapshot.Nodes) * (16 + len(q.snapshot.Pending)))
-	x := &draft{problem: q, known: known, prices: map[*demand]float64{}}
+	x := &draft{problem: q, known: known, prices: map[*demand]price{}}
 	x.nodes, x.limits, x.prepaid = slices.Clone(q.startNodes), newLimits(q.catalogue), maps.Clone(q.reservations.left)
 	x.bundles, x.settled = map[string][]tied{}, map[string]int{}
 	x.count(topology.New(q.snapshot, q.wishes, &q.memory.rules))

@@ -33,12 +33,12 @@ func TestRollback(t *testing.T) {
 		start := x.mark()
 		first := planOf(x, false)
 		x.rollback(start)
-		x.known, x.prices = lessons{}, map[*demand]float64{}
+		x.known, x.prices = lessons{}, map[*demand]price{}
 		if diff := cmp.Diff(want, planOf(x, true)); diff != "" {
 			t.Fatalf("after a rollback another plan is made (-want +got):\n%s", diff)
 		}
 		x.rollback(start)
-		x.known, x.prices = lessons{}, map[*demand]float64{}
+		x.known, x.prices = lessons{}, map[*demand]price{}
 		if diff := cmp.Diff(want, planOf(x, false)); diff != "" {
 			t.Fatalf("after the second rollback to one mark another plan is made (-want +got):\n%s", diff)
 		}
@@ -62,7 +62,7 @@ func planOf(x *draft, detour bool) *model.Plan {
 		x.known.add(repair{x}.verify())
 		finish(x)
 		x.rollback(filled)
-		x.known, x.prices = lessons{}, map[*demand]float64{}
+		x.known, x.prices = lessons{}, map[*demand]price{}
 	}
 	everywhere(x)
 	x.known.add(repair{x}.verify())

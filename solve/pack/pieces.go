@@ -32,6 +32,16 @@ type division struct {
 	others int // pods that nodes there are take which are in none of these domains
 }
 
+// likely returns how many pods the piece has if the others have as many of those they may
+// have as it has.
+func (all *division) likely(p *piece) float64 {
+	left, room := all.pods, 0
+	for _, o := range all.pieces {
+		left, room = left-o.low, room+o.high-o.low
+	}
+	return float64(p.low) + float64(p.high-p.low)*float64(left)/float64(max(room, 1))
+}
+
 // in returns the position of the piece of a node at the place: the number of pieces for
 // those in none of the domains.
 func (all *division) in(p topology.Place, st *topology.State) int {

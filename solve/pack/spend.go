@@ -101,7 +101,8 @@ func (m *market) appraise(q *covering, demands []*demand) []float64 {
 	for _, c := range q.candidates {
 		all = max(all, 1+c.price)
 	}
-	for i, v := range cover.Values(&bought.Problem, cover.Unlimited(), m.budget) {
+	values, _ := cover.Values(&bought.Problem, cover.Unlimited(), m.budget)
+	for i, v := range values {
 		d := bought.demands[i]
 		worth[d] = v
 		all += v * float64(len(d.left))

@@ -82,7 +82,8 @@ func Worth(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) []
 			}
 		}
 		q := (&market{draft: x, tier: tier}).covering(open)
-		values := cover.Prove(&q.Problem, cover.Values(&q.Problem, cover.Unlimited(), x.budget), x.budget)
+		values, _ := cover.Values(&q.Problem, cover.Unlimited(), x.budget)
+		values = cover.Prove(&q.Problem, values, nil, x.budget)
 		for i, d := range q.demands {
 			out[d.kind], valued[d.kind] = values[i], true
 		}
