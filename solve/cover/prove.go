@@ -67,12 +67,12 @@ func (p *pricer) raise(towards []float64) {
 		}
 		p.revalue(p.values)
 		p.lowerAll()
-		sum := p.total()
-		if sum <= most*(1+raiseGain) {
-			by /= 2
-		}
+		before, sum := most, p.total()
 		if sum > most {
 			best, most = slices.Clone(p.values), sum
+		}
+		if most < before*(1+raiseGain) || most == before {
+			by /= 2
 		}
 	}
 	copy(p.values, best)
