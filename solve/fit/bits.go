@@ -49,13 +49,6 @@ func (b Bits) Add(c Bits) {
 	}
 }
 
-// AddBoth adds the intersection of c and d.
-func (b Bits) AddBoth(c, d Bits) {
-	for i, w := range c {
-		b[i] |= w & d[i]
-	}
-}
-
 // Remove takes the members of c out of b.
 func (b Bits) Remove(c Bits) {
 	for i, w := range c {

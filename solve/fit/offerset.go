@@ -98,6 +98,24 @@ func (s OfferSet) Overlaps(b Bits) bool {
 	return slices.ContainsFunc(s.list, func(o int32) bool { return b.Has(int(o)) })
 }
 
+// In reports whether every offer is in one of the other sets.
+func (s OfferSet) In(sets ...Bits) bool {
+	for o := range s.All() {
+		if !slices.ContainsFunc(sets, func(b Bits) bool { return b.Has(o) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Count returns how many offers there are.
+func (s OfferSet) Count() int {
+	if s.bits != nil {
+		return s.bits.Count()
+	}
+	return len(s.list)
+}
+
 // Any reports whether some offer of the range is in the set.
 func (s OfferSet) Any(r Range) bool {
 	if s.bits != nil {

@@ -49,6 +49,10 @@ func TestOfferSet(t *testing.T) {
 				t.Fatalf("seed %d: %v has %d: %t", seed, members, from, s.Has(from))
 			case s.Any(r) != within:
 				t.Fatalf("seed %d: %v has some of %v: %t", seed, members, r, s.Any(r))
+			case s.Count() != len(members):
+				t.Fatalf("seed %d: %v has %d members", seed, members, s.Count())
+			case !s.In(bitsOf(offers, members[:cut]), bitsOf(offers, members[cut:])), s.In(bitsOf(offers, other)) != slices.Equal(bitsOf(offers, other).And(bits), bits):
+				t.Fatalf("seed %d: %v in %v: %t", seed, members, other, s.In(bitsOf(offers, other)))
 			case s.Overlaps(bitsOf(offers, other)) != common:
 				t.Fatalf("seed %d: %v overlaps %v: %t", seed, members, other, !common)
 			}

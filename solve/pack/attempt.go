@@ -67,10 +67,15 @@ func (x *draft) evicted() int {
 	return n
 }
 
-// buildWith is build with what is known already.
+// buildWith is build with what is known already. Another attempt is made if there is as much
+// left of the budget as the one before took, or pods are few: with less, it would be worse.
 func buildWith(q *problem, known lessons) *draft {
-	x := newDraft(q, known)
+	x, before := newDraft(q, known), q.budget.Left()
 	for tried := 1; attempt(x) && tried < attempts && !x.budget.Overdrawn(); tried++ {
+		took := before - q.budget.Left()
+		if before = q.budget.Left(); before < took && q.pods() > mostOneByOne {
+			break
+		}
 		x = newDraft(q, x.known)
 	}
 	if x.abandoned == inProgress {

@@ -51,29 +51,101 @@ func (x *draft) tierParts() []float64 {
 	return parts
 }
 
-// buyFor launches new nodes of the tier's pools for the demands. It reports false
+// buyFor launches new nodes of the tier's pools for those of the demands that have pods
+// left. Demands that have no pool in common are no concern of each other. It reports false
 // when the trial is abandoned.
 func buyFor(x *draft, tier tier, demands []*demand) bool {
-	m := &market{draft: x, tier: tier}
-	if !m.buy(demands) {
-		return false
+	all := x.apartByPools(tier, demands)
+	later := 0
+	for _, some := range all {
+		later += len(some)
 	}
-	m.relaxing = x.policy.RelaxMinValues && x.demanding(tier)
-	return !m.relaxing || m.buy(demands)
+	for _, some := range all {
+		whole := x.allot(float64(len(some)) / float64(later))
+		ok := (&market{draft: x, tier: tier}).buyAgain(some)
+		if whole(); !ok {
+			return false
+		}
+		later -= len(some)
+	}
+	return true
 }
 
-// buy launches new nodes for those of the demands that have pods left. It
-// reports false when the trial is abandoned.
-func (m *market) buy(demands []*demand) bool {
-	var open []*demand
-	for _, d := range demands {
-		if len(d.left) > 0 {
-			open = append(open, d)
+// apartByPools divides those of the demands that have pods left, and that some pool of the
+// tier could launch nodes for. Two that have a pool in common, or pools that take from one
+// reservation, are not divided.
+func (x *draft) apartByPools(tier tier, demands []*demand) [][]*demand {
+	first := make([]int, len(x.catalogue.Pools)) // of the pools that are not divided from it
+	for pool := range first {
+		first[pool] = pool
+	}
+	of := func(pool int) int {
+		for first[pool] != pool {
+			pool = first[pool]
+		}
+		return pool
+	}
+	join := func(offers interface{ Any(fit.Range) bool }) int {
+		at := -1
+		for pool := tier.From; pool < tier.To; pool++ {
+			switch {
+			case !offers.Any(x.catalogue.Pools[pool].Offers):
+			case at < 0:
+				at = of(pool)
+			default:
+				a, b := at, of(pool)
+				at = min(a, b)
+				first[max(a, b)] = at
+			}
+		}
+		return at
+	}
+	for _, id := range x.catalogue.Reservations() {
+		if x.prepaid[id] > 0 {
+			join(x.catalogue.Reserved(id))
 		}
 	}
-	if len(open) == 0 {
+	var open []*demand
+	var at []int
+	for _, d := range demands {
+		if len(d.left) == 0 {
+			continue
+		}
+		x.budget.Spend(tier.To - tier.From)
+		if pool := join(d.Offers); pool >= 0 {
+			open, at = append(open, d), append(at, pool)
+		}
+	}
+	var out [][]*demand
+	position := map[int]int{}
+	for i, d := range open {
+		pool := of(at[i])
+		k, ok := position[pool]
+		if !ok {
+			k = len(out)
+			position[pool], out = k, append(out, nil)
+		}
+		out[k] = append(out[k], d)
+	}
+	return out
+}
+
+// buyAgain is buy, and then once more without what pools with minValues demand, where a plan
+// may relax that.
+func (m *market) buyAgain(open []*demand) bool {
+	if !m.buy(open) {
+		return false
+	}
+	m.relaxing = m.policy.RelaxMinValues && m.demanding(m.tier)
+	if !m.relaxing {
 		return true
 	}
+	open = slices.DeleteFunc(slices.Clone(open), func(d *demand) bool { return len(d.left) == 0 })
+	return len(open) == 0 || m.buy(open)
+}
+
+// buy launches new nodes for the demands. It reports false when the trial is abandoned.
+func (m *market) buy(open []*demand) bool {
 	m.spendReservations(open)
 	if !m.limited() {
 		return m.coverAll(open)

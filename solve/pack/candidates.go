@@ -26,6 +26,9 @@ func (m *market) candidates(open []*demand) []candidate {
 	known := map[string]bool{}
 	for pool := m.tier.From; pool < m.tier.To; pool++ {
 		p := &m.catalogue.Pools[pool]
+		if !used.Any(p.Offers) {
+			continue
+		}
 		if m.strict(pool) {
 			all = m.varied(pool, p.Usable.Less(m.reservations.offers), all)
 			continue
@@ -48,18 +51,90 @@ func (m *market) candidates(open []*demand) []candidate {
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(all[a].price, all[b].price), cmp.Compare(all[a].offer, all[b].offer))
 	})
-	var kept []*candidate
+	var out []candidate
+	r := m.rivalsOf(all)
 	for _, i := range order {
-		m.budget.Spend(len(kept))
-		if !slices.ContainsFunc(kept, func(o *candidate) bool { return m.dominates(o, &all[i]) }) {
-			kept = append(kept, &all[i])
+		if r.add(i) {
+			out = append(out, all[i])
 		}
 	}
-	out := make([]candidate, len(kept))
-	for i, c := range kept {
-		out[i] = *c
-	}
 	return out
+}
+
+// rivals are candidates that are not dominated, as far as they are known, by what could be
+// dominated by them.
+type rivals struct {
+	*market
+	all    []candidate
+	groups []*servers
+	of     []int   // by candidate: its group
+	taking [][]int // by class: the groups that serve it
+}
+
+// servers are candidates that serve the same classes.
+type servers struct {
+	serves fit.Bits
+	wider  []*servers           // those that serve these classes and maybe more
+	open   []*candidate         // what can dominate candidates of other pools
+	others map[int][]*candidate // by pool: what can dominate those of its own only
+}
+
+func (m *market) rivalsOf(all []candidate) *rivals {
+	r := &rivals{market: m, all: all, of: make([]int, len(all)), taking: make([][]int, len(m.classes))}
+	known := map[string]int{}
+	for i := range all {
+		key := all[i].serves.Key()
+		at, ok := known[key]
+		if !ok {
+			at = len(r.groups)
+			known[key] = at
+			r.groups = append(r.groups, &servers{serves: all[i].serves, others: map[int][]*candidate{}})
+			for class := range all[i].serves.All() {
+				r.taking[class] = append(r.taking[class], at)
+			}
+		}
+		r.of[i] = at
+	}
+	for _, g := range r.groups {
+		for _, at := range r.fewestTaking(g.serves) {
+			m.budget.Spend(len(g.serves))
+			if o := r.groups[at]; o.serves.Contains(g.serves) {
+				g.wider = append(g.wider, o)
+			}
+		}
+	}
+	return r
+}
+
+// fewestTaking returns the groups that serve the class which fewest serve.
+func (r *rivals) fewestTaking(classes fit.Bits) []int {
+	var least []int
+	for class := range classes.All() {
+		if some := r.taking[class]; least == nil || len(some) < len(least) {
+			least = some
+		}
+	}
+	return least
+}
+
+// add adds a candidate that is no cheaper than those before. It reports false if one of
+// these dominates it.
+func (r *rivals) add(i int) bool {
+	c, g := &r.all[i], r.groups[r.of[i]]
+	for _, o := range g.wider {
+		for _, some := range [][]*candidate{o.open, o.others[c.pool]} {
+			r.budget.Spend(1 + len(some))
+			if slices.ContainsFunc(some, func(a *candidate) bool { return r.dominates(a, c) }) {
+				return false
+			}
+		}
+	}
+	if r.picky[c.pool] || len(r.limiting(c)) > 0 {
+		g.others[c.pool] = append(g.others[c.pool], c)
+	} else {
+		g.open = append(g.open, c)
+	}
+	return true
 }
 
 // unlike moves to the front, and returns, those of the candidates that limits allow and
@@ -142,14 +217,19 @@ func (m *market) dominates(a, b *candidate) bool {
 	if !a.serves.Contains(b.serves) {
 		return false
 	}
-	limited := m.limits.pools[a.pool].resources
-	if m.proving && len(limited) > 0 && !m.unaffordable(*a) {
-		limited = nil
-	}
 	if a.pool != b.pool {
-		return len(limited) == 0 && !m.picky[a.pool]
+		return len(m.limiting(a)) == 0 && !m.picky[a.pool]
 	}
-	return !slices.ContainsFunc(limited, func(r int) bool { return a.capacity.At(r) > b.capacity.At(r) })
+	return !slices.ContainsFunc(m.limiting(a), func(r int) bool { return a.capacity.At(r) > b.capacity.At(r) })
+}
+
+// limiting returns the resources that limits of its pool bound the candidate's nodes by. A
+// proof knows only whether they allow one.
+func (m *market) limiting(c *candidate) []int {
+	if m.proving && !m.unaffordable(*c) {
+		return nil
+	}
+	return m.limits.pools[c.pool].resources
 }
 
 // unaffordable reports whether the limits of its pool leave no room for even

@@ -251,7 +251,7 @@ func (s *exhaustion) stay(d *demand, n *fit.NodeRow) bool {
 // join puts the next pod of d on a new node, as a pod of part, if the node has room and
 // can be launched as one of the offers.
 func (s *exhaustion) join(d, part *demand, i int, offers fit.Bits) bool {
-	offer, ok := s.takes(s.bins[i], part, part.Offers.And(offers))
+	offer, ok := s.takes(s.bins[i], part, offers)
 	if ok {
 		s.put(&s.bins[i], part.index, offer, d.left[0])
 		d.left = d.left[1:]

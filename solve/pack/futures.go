@@ -56,7 +56,7 @@ type matching struct {
 type future struct {
 	pool    int
 	demands model.Requirements
-	ways    fit.Bits
+	ways    fit.OfferSet
 	labels  map[string][]model.Requirement // by key
 	values  map[question][]string
 	meets   map[*model.Requirements][2]bool

@@ -85,7 +85,7 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 		return f
 	}
 	f := &future{
-		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: fit.NewBits(len(l.catalogue.Offers)),
+		pool: l.poolOf(b.offer), demands: l.demandsOf(*b),
 		labels: map[string][]model.Requirement{}, values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
 	possible := []fit.Bits{pool.Allowed}
@@ -115,11 +115,7 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 			}
 		}
 	}
-	for _, o := range offers {
-		if bought[l.catalogue.Offers[o].CapacityType] {
-			f.ways.Set(o)
-		}
-	}
+	f.ways = fit.SetOf(len(l.catalogue.Offers), slices.DeleteFunc(offers, func(o int) bool { return !bought[l.catalogue.Offers[o].CapacityType] }))
 	l.futures.equal[name] = f
 	return f
 }
@@ -153,22 +149,20 @@ func (l *outlook) Meets(site int, alternatives []model.Requirements) (some, all 
 }
 
 func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all bool) {
-	meets := fit.NewBits(len(l.catalogue.Offers))
+	var met []fit.Bits
 	for i, alt := range alternatives {
-		l.budget.Spend(stepsPerTerm + 2*len(meets))
+		l.budget.Spend(stepsPerTerm)
 		if _, ok := f.demands.Intersects(alt); !ok {
 			continue
 		}
 		some = some || l.possible(f, &alternatives[i])
 		open := slices.DeleteFunc(slices.Clone(alt), func(r model.Requirement) bool { return !l.catalogue.Open(f.pool, r.Key) })
 		if _, ok := f.demands.Satisfies(open); ok {
-			meets.AddBoth(f.ways, l.match(&alternatives[i]).all)
-			if slices.Equal(meets, f.ways) {
-				return some, true
-			}
+			met = append(met, l.match(&alternatives[i]).all)
 		}
 	}
-	return some, slices.Equal(meets, f.ways)
+	l.budget.Spend(2 * len(met) * f.ways.Count())
+	return some, len(met) > 0 && f.ways.In(met...)
 }
 
 // possible reports whether a claim for the future may turn out to meet the
@@ -222,7 +216,7 @@ func (l *outlook) labelsOf(f *future, key string) []model.Requirement {
 		return labels
 	}
 	spelled := l.catalogue.Spelling(key)
-	l.budget.Spend(len(f.ways) + f.ways.Count())
+	l.budget.Spend(f.ways.Count())
 	seen := fit.NewBits(len(spelled.Labels))
 	for o := range f.ways.All() {
 		if i := spelled.Of[o]; i >= 0 {

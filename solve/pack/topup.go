@@ -147,7 +147,7 @@ func termsIn(d *demand, a area) []int {
 // joinBin puts the next pod of d on a new node, as a pod of another demand that
 // stands for it, if the node has room and can be launched as one of the offers.
 func (r repair) joinBin(d, as *demand, i int, offers fit.Bits) bool {
-	offer, ok := r.takes(r.bins[i], as, as.Offers.And(offers))
+	offer, ok := r.takes(r.bins[i], as, offers)
 	if ok {
 		site := len(r.snapshot.Nodes) + i
 		r.topology.Add(d.kind, r.topology.At(site), site, 1)
@@ -263,6 +263,9 @@ func (r repair) put(b *bin, demand, offer int, p model.Pod) {
 // takes reports whether the bin has room for one more pod of d, and as which
 // of the offers it would then be launched.
 func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
+	if !d.Offers.Any(r.pool(b.offer).Offers) {
+		return 0, false
+	}
 	for _, t := range b.take {
 		if conflict(d, r.demands[t.demand]) {
 			return 0, false
@@ -288,7 +291,7 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	}
 	r.budget.Spend(stepsPerBin)
 	price := model.Price(math.MaxInt64)
-	offers = offers.And(r.offersOf(b))
+	offers = offers.And(d.Offers).And(r.offersOf(b))
 	asked, spoils := r.askedOf(b), r.spoiler(b, d)
 	for _, row := range large {
 		for o := row.Offers.From; o < row.Offers.To; o++ {
