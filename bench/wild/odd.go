@@ -33,6 +33,34 @@ func (p *problem) manyPools(count int) {
 	}
 }
 
+// tenants gives every four Deployments a NodePool of their own, with a taint, a label and a
+// limit, which some of them reach.
+func (p *problem) tenants() {
+	const label = "example.com/tenant"
+	n := 0
+	for i := range (p.Case.Deployments + 3) / 4 {
+		name := fmt.Sprintf("tenant-%03d", i)
+		pool := p.Pools[0].DeepCopy()
+		pool.Name, pool.UID = name, types.UID("pool-"+name)
+		pool.Spec.Weight = nil
+		pool.Spec.Limits = v1.Limits{corev1.ResourceCPU: *resource.NewQuantity(int64(16+p.IntN(1000)), resource.DecimalSI)}
+		pool.Spec.Template.Labels = map[string]string{label: name}
+		pool.Spec.Template.Spec.Taints = []v1.Taint{{Key: label, Value: name, Effect: corev1.TaintEffectNoSchedule}}
+		p.Pools = append(p.Pools, pool)
+	}
+	p.deploy(func() rule {
+		name := fmt.Sprintf("tenant-%03d", n/4)
+		n++
+		return all(p.mixedRule(), func(_ string, s *corev1.PodSpec) {
+			if s.NodeSelector == nil {
+				s.NodeSelector = map[string]string{}
+			}
+			s.NodeSelector[label] = name
+			s.Tolerations = append(s.Tolerations, corev1.Toleration{Key: label, Value: name, Effect: corev1.TaintEffectNoSchedule})
+		})
+	})
+}
+
 // manyDaemons adds DaemonSets of which each runs on some nodes.
 func (p *problem) manyDaemons(count int) {
 	for i := range count {
@@ -164,6 +192,7 @@ func oddFamilies() []family {
 		{name: "odd-chart", about: "default affinities of common charts", draw: odd((*problem).chart)},
 		{name: "odd-pools", about: "as mix, with 100 more NodePools that have limits and weights", draw: func(p *problem) { p.manyPools(100); p.apart = true; p.mix() }},
 		{name: "odd-pools-helm", about: "as helm, with 100 more NodePools that have limits and weights", draw: func(p *problem) { p.manyPools(100); p.apart = true; p.helm() }},
+		{name: "odd-tenants", about: "as mix, with a NodePool of their own for every four Deployments", draw: func(p *problem) { p.apart = true; p.tenants() }},
 		{name: "odd-daemons", about: "as mix, with 500 DaemonSets that run on some nodes", draw: func(p *problem) { p.manyDaemons(500); p.apart = true; p.mix() }},
 		{name: "odd-priorities", about: "no two pods of the same priority", draw: func(p *problem) {
 			p.apart = true

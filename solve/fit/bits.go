@@ -89,10 +89,8 @@ func (b Bits) unset(list []int32) {
 
 // Any reports whether some integer of the range is in the set.
 func (b Bits) Any(r Range) bool {
-	for i := r.From; i < r.To; i++ {
-		if b.Has(i) {
-			return true
-		}
+	for range b.In(r) {
+		return true
 	}
 	return false
 }

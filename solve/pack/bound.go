@@ -43,7 +43,7 @@ func bound(x, planned *draft) model.Price {
 	}
 	v, cut := &proof{x, map[*demand]float64{}}, newDivider(x, planned)
 	fresh, divided := cut.divide(v.boughtFor())
-	sales := v.sales(fresh, divided, planned.wishes)
+	sales := v.sales(fresh, divided, planned)
 	for _, s := range sales {
 		s.prove(s.values())
 	}
@@ -121,17 +121,13 @@ func (v *proof) nodesWithKept() []fit.NodeRow {
 // break rules that the planner keeps while it launches nodes, it is as if there were no
 // rules between pods but that some never share a node with their like: a plan that keeps
 // all rules is one of those that the proof is about.
-func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[int]topology.Wishes) []*sale {
-	confined := map[*demand]int{}
-	for _, d := range v.demands {
-		confined[d] = v.confinedTo(d)
-	}
+func (v *proof) sales(fresh *draft, divided map[*demand]*division, planned *draft) []*sale {
+	confined := v.confined(planned)
 	var out []*sale
 	for i, tier := range v.tiers {
 		s, open := &sale{market: &market{draft: fresh, tier: tier, proving: true}, of: map[*demand]*piece{}, likely: map[*demand]float64{}}, []*demand(nil)
 		for _, d := range v.demands {
-			_, favoured := granted[d.kind]
-			if at := confined[d]; favoured && v.avoids(d.Shape) || !favoured && at != anyTier && at != i { // a preference may lead it to where it goes at last
+			if at := confined[d]; at != anyTier && at != i {
 				continue
 			}
 			if all := divided[d]; all != nil {
@@ -285,6 +281,34 @@ func (v *proof) boughtFor() map[*demand]int {
 
 // anyTier stands for all tiers.
 const anyTier = -1
+
+// confined returns by demand the position of the only tier in which a feasible plan launches
+// nodes for it, anyTier or, where nothing is known of what they cost, noTier: a preference
+// that is granted may lead pods to where they go at last.
+func (v *proof) confined(planned *draft) map[*demand]int {
+	out, granted := map[*demand]int{}, map[int]int{}
+	wishing := &proof{draft: planned}
+	for _, d := range planned.demands {
+		if _, ok := planned.wishes[d.kind]; !ok {
+			continue
+		}
+		at := wishing.confinedTo(d)
+		if before, ok := granted[d.kind]; ok && before != at {
+			at = anyTier
+		}
+		granted[d.kind] = at
+	}
+	for _, d := range v.demands {
+		at, favoured := granted[d.kind]
+		switch out[d] = v.confinedTo(d); {
+		case favoured && v.avoids(d.Shape):
+			out[d] = noTier
+		case favoured && at != out[d]:
+			out[d] = anyTier
+		}
+	}
+	return out
+}
 
 // confinedTo returns the position of the only tier in which a feasible plan launches
 // nodes for d, or anyTier: the heaviest that suits it, unless limits or rules between

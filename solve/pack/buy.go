@@ -75,6 +75,9 @@ func buyFor(x *draft, tier tier, demands []*demand) bool {
 // tier could launch nodes for. Two that have a pool in common, or pools that take from one
 // reservation, are not divided.
 func (x *draft) apartByPools(tier tier, demands []*demand) [][]*demand {
+	if len(demands) == 1 && len(demands[0].left) > 0 {
+		return [][]*demand{demands}
+	}
 	first := make([]int, len(x.catalogue.Pools)) // of the pools that are not divided from it
 	for pool := range first {
 		first[pool] = pool

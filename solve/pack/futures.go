@@ -15,6 +15,7 @@ import (
 type futures struct {
 	byNode  map[string]*future
 	equal   map[string]*future
+	ways    int // offers that all of them list
 	matches map[*model.Requirements]*matching
 	lists   map[string][]string // of values, by themselves
 	values  []string            // memory to list values in
@@ -23,7 +24,7 @@ type futures struct {
 // Bounds of what is kept.
 const (
 	mostFutures = 2048
-	mostWays    = 1 << 28 // offers that all of them tell about
+	mostWays    = 1 << 23 // offers that all of them list
 )
 
 func newFutures() *futures {

@@ -47,7 +47,7 @@ func (l *outlook) known(b *bin) *future {
 	}
 	f, ok := l.futures.byNode[string(name)]
 	if !ok {
-		if n := len(l.futures.byNode); n == mostFutures || n*len(l.catalogue.Offers) > mostWays {
+		if len(l.futures.byNode) == mostFutures || l.futures.ways > mostWays {
 			*l.futures = *newFutures()
 		}
 		f = l.look(b, requests, about)
@@ -117,6 +117,7 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 	}
 	f.ways = fit.SetOf(len(l.catalogue.Offers), slices.DeleteFunc(offers, func(o int) bool { return !bought[l.catalogue.Offers[o].CapacityType] }))
 	l.futures.equal[name] = f
+	l.futures.ways += f.ways.Count()
 	return f
 }
 
