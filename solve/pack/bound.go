@@ -122,7 +122,7 @@ func (v *proof) nodesWithKept() []fit.NodeRow {
 // rules between pods but that some never share a node with their like: a plan that keeps
 // all rules is one of those that the proof is about.
 func (v *proof) sales(fresh *draft, divided map[*demand]*division, planned *draft) []*sale {
-	confined := v.confined(planned)
+	confined, bought := v.confined(planned), v.boughtFor()
 	var out []*sale
 	for i, tier := range v.tiers {
 		s, open := &sale{market: &market{draft: fresh, tier: tier, proving: true}, of: map[*demand]*piece{}, likely: map[*demand]float64{}}, []*demand(nil)
@@ -132,7 +132,7 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, planned *draf
 			}
 			if all := divided[d]; all != nil {
 				for _, p := range all.pieces {
-					s.of[&p.demand], s.likely[&p.demand], open = p, all.likely(p), append(open, &p.demand)
+					s.of[&p.demand], s.likely[&p.demand], open = p, all.likely(p)*max(float64(bought[d])/float64(all.pods), leastLikely), append(open, &p.demand)
 				}
 			}
 		}
@@ -151,6 +151,10 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, planned *draf
 	}
 	return out
 }
+
+// leastLikely is the least part of the pods of a demand that values are found for: others than
+// the plan launches nodes for may be those that have room on the nodes there are.
+const leastLikely = 0.3
 
 // sale is what a tier has for pieces: the proof lowers what a pod of each is worth until no
 // node of any tier is worth more than it costs, whatever pods share it.
