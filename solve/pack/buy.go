@@ -55,7 +55,7 @@ func (x *draft) tierParts() []float64 {
 // left. Demands that have no pool in common are no concern of each other. It reports false
 // when the trial is abandoned.
 func buyFor(x *draft, tier tier, demands []*demand) bool {
-	all := x.apartByPools(tier, demands)
+	all := x.divideByPools(tier, demands)
 	later := 0
 	for _, some := range all {
 		later += len(some)
@@ -71,10 +71,10 @@ func buyFor(x *draft, tier tier, demands []*demand) bool {
 	return true
 }
 
-// apartByPools divides those of the demands that have pods left, and that some pool of the
+// divideByPools divides those of the demands that have pods left, and that some pool of the
 // tier could launch nodes for. Two that have a pool in common, or pools that take from one
 // reservation, are not divided.
-func (x *draft) apartByPools(tier tier, demands []*demand) [][]*demand {
+func (x *draft) divideByPools(tier tier, demands []*demand) [][]*demand {
 	if len(demands) == 1 && len(demands[0].left) > 0 {
 		return [][]*demand{demands}
 	}

@@ -38,3 +38,9 @@ func (c *candidate) canTake(d *demand) bool {
 
 // strict reports whether launches of the pool must span values.
 func (m *market) strict(pool int) bool { return len(m.floors[pool]) > 0 && !m.relaxing }
+
+// unaffordable reports whether the limits of its pool leave no room for even
+// one node of the candidate.
+func (m *market) unaffordable(c candidate) bool {
+	return m.limits.allow(c.pool, c.capacity, 1) == 0
+}
