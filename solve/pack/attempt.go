@@ -44,11 +44,11 @@ func build(q *problem) *draft {
 // keep theirs. For few pods that is tried whatever it takes.
 func buildInTurn(q *problem) *draft {
 	x := buildWith(q, lessons{})
-	if x.abandoned != inProgress || x.overspends() || x.budget.Overdrawn() && q.pods() > mostOneByOne || !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && x.topology.Waits(d.kind) }) {
+	if x.abandoned != inProgress || x.overspends() || x.budget.Overdrawn() && q.pods() > mostOneByOne || !slices.ContainsFunc(x.demands, func(d *demand) bool { return (x.moved || len(d.left) > 0) && x.topology.Waits(d.kind) }) {
 		return x
 	}
 	out := buildWith(q, lessons{hurry: true})
-	if out.abandoned == inProgress && cmp.Or(cmp.Compare(out.podsLeft(), x.podsLeft()), cmp.Compare(out.evicted(), x.evicted())) < 0 {
+	if out.abandoned == inProgress && cmp.Or(cmp.Compare(out.podsLeft(), x.podsLeft()), cmp.Compare(len(x.kept), len(out.kept))) < 0 {
 		return out
 	}
 	return x

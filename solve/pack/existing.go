@@ -13,8 +13,12 @@ import (
 )
 
 // patience is how much more is done to find an order in which the scheduler would put
-// pods where they were planned: an earlier plan has found one.
-const patience = 7
+// pods where they were planned: an earlier plan has found one. For few pods it is more.
+const (
+	patience    = 7
+	patienceFew = 127
+	fewOrdered  = 32
+)
 
 // keepPlanned leaves pods on the node an earlier plan chose for them, as long
 // as they still fit there and the scheduler would put all of them there in some
@@ -38,7 +42,9 @@ func (x *draft) staying() []placement {
 		return nil
 	}
 	x.topology.Final(true)
-	x.topology.Patience = patience
+	if x.topology.Patience = patience; podsOf(moves) <= fewOrdered {
+		x.topology.Patience = patienceFew
+	}
 	if !x.known.vanish {
 		x.keepDomains(true)
 	}
@@ -58,6 +64,14 @@ func (x *draft) staying() []placement {
 		slices.SortStableFunc(stay, func(a, b placement) int { return x.sooner(a.kind, b.kind, &a.pod, &b.pod) })
 	}
 	return stay
+}
+
+func podsOf(moves []topology.Move) int {
+	n := 0
+	for _, m := range moves {
+		n += m.Pods
+	}
+	return n
 }
 
 // sooner orders pods of two kinds as the scheduler is likely to take them: each gets the
