@@ -185,6 +185,28 @@ func TestProofHolds(t *testing.T) {
 	})
 }
 
+// TestNoNodeIsWorthMoreThanItsPrice looks at every candidate again, knowing nothing of how
+// the values were lowered and raised.
+func TestNoNodeIsWorthMoreThanItsPrice(t *testing.T) {
+	problems(t, 1500, 12, func(p *Problem, rng *rand.Rand) error {
+		values, master := Values(p, Options{Most: math.Inf(1), Rows: 1 + rng.IntN(8)}, work.New(1<<40))
+		for i := range master {
+			master[i] *= 1 + rng.Float64()
+		}
+		proven := Prove(p, values, master, work.New(1<<40))
+		for c := range p.Candidates {
+			again := newItemPricer(p, work.New(1<<40))
+			again.values = again.highest(proven)
+			price := p.Candidates[c].Price - p.Epsilon
+			worth := again.limit(c, 0)
+			if _, exact := again.search(c); min(worth, exact) > price*(1+negligible) { // search follows no branch that is closer
+				return fmt.Errorf("candidate %d costs %g, and a node of it may be worth %g", c, price, min(worth, exact))
+			}
+		}
+		return nil
+	})
+}
+
 // TestCoverIsCheap compares with the best cover of one item, which is a knapsack
 // that can be solved by trying everything.
 func TestCoverIsCheap(t *testing.T) {

@@ -125,14 +125,15 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, planned *draf
 	confined, bought := v.confined(planned), v.boughtFor()
 	var out []*sale
 	for i, tier := range v.tiers {
-		s, open := &sale{market: &market{draft: fresh, tier: tier, proving: true}, of: map[*demand]*piece{}, likely: map[*demand]float64{}}, []*demand(nil)
+		s, open := &sale{market: &market{draft: fresh, tier: tier, proving: true}, of: map[*demand]*piece{}}, []*demand(nil)
 		for _, d := range v.demands {
 			if at := confined[d]; at != anyTier && at != i {
 				continue
 			}
 			if all := divided[d]; all != nil {
 				for _, p := range all.pieces {
-					s.of[&p.demand], s.likely[&p.demand], open = p, all.likely(p)*max(float64(bought[d])/float64(all.pods), leastLikely), append(open, &p.demand)
+					p.likely = all.likely(p) * max(float64(bought[d])/float64(all.pods), leastLikely)
+					s.of[&p.demand], open = p, append(open, &p.demand)
 				}
 			}
 		}
@@ -146,7 +147,7 @@ func (v *proof) sales(fresh *draft, divided map[*demand]*division, planned *draf
 	for _, s := range out {
 		s.problem = s.market.covering(s.open)
 		for i, f := range s.problem.demands {
-			s.problem.Items[i].Likely = s.likely[f]
+			s.problem.Items[i].Likely = s.of[f].likely
 		}
 	}
 	return out
@@ -163,7 +164,6 @@ type sale struct {
 	open    []*demand
 	problem *covering
 	of      map[*demand]*piece
-	likely  map[*demand]float64
 }
 
 // values returns what pods were worth when nodes were launched for them or, where none were

@@ -19,7 +19,8 @@ type piece struct {
 	demand         // with as many pods left as may be there
 	source *demand // of the plan: its price is where the proof begins, if it is known
 	span
-	worth float64 // of one pod; infinite = nothing is known that takes it
+	worth  float64 // of one pod; infinite = nothing is known that takes it
+	likely float64 // how many pods of it values are found for
 }
 
 func (p *piece) lower(worth float64) { p.worth = min(p.worth, worth) }
