@@ -140,7 +140,11 @@ func Of(s *model.Snapshot, d Decider) Report {
 	if d.ToRest {
 		r.Rest, r.Notes = restOf(s, p, d), append(r.Notes, usedUp(s)...)
 	}
-	fresh := explain.OfCluster(s, d.Place)
+	place := d.Place
+	if len(s.Nodes) == 0 { // the plan is the one from scratch
+		place = func(*model.Snapshot) *model.Plan { return p }
+	}
+	fresh := explain.OfCluster(s, place)
 	r.Fresh = Total{Nodes: fresh.Fresh.Nodes, Cost: Price(fresh.Fresh.Cost), Pending: fresh.Fresh.Pending}
 	r.Bound = Price(fresh.Bound)
 	return r
