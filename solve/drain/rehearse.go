@@ -28,6 +28,36 @@ type stand struct {
 	row      fit.NodeRow // without what stands in for buffers
 	standIns []*model.Pending
 	free     model.Resources
+	reached  bool // pods have come to it
+}
+
+// rehearsal is what all rehearsals of an offer share.
+type rehearsal struct {
+	*inquiry
+	stands []stand
+	takes  map[*model.Pending][]bool  // by stand
+	likes  map[*model.Pending][]liked // best first
+}
+
+// liked is a stand as it is before any pod has come.
+type liked struct {
+	stand int
+	left  float64 // how empty it is when the pod has come
+	harms bool    // the pod drives out pods of buffers
+}
+
+// likedMore orders by what the scheduler likes best. Of equally empty nodes it takes any:
+// one that it drives pods of buffers out of is assumed.
+func likedMore(a, b liked) int {
+	switch {
+	case a.left != b.left:
+		return cmp.Compare(b.left, a.left)
+	case a.harms != b.harms && a.harms:
+		return -1
+	case a.harms != b.harms:
+		return 1
+	}
+	return cmp.Compare(a.stand, b.stand)
 }
 
 // rehearsed returns the offer, rehearsed. If that finds it wanting and it launches nodes, it is
@@ -73,13 +103,51 @@ func (ask *inquiry) risk(o *offer, most float64) float64 {
 			}
 		}
 	}
+	r := &rehearsal{ask, stands, takes, map[*model.Pending][]liked{}}
+	pods := 0
+	for i := range o.pending {
+		pods += len(o.pending[i].Pods)
+	}
+	for i := range o.pending {
+		r.likes[&o.pending[i]] = r.best(&o.pending[i], pods) // one of them has no other pod yet
+	}
 	worst := 0.0
 	for order := range orders(o.pending) {
-		if worst = max(worst, ask.shortfall(stands, takes, order)); worst > most {
+		if worst = max(worst, r.shortfall(order)); worst > most {
 			break
 		}
 	}
 	return worst
+}
+
+// best returns the stands that a pod of the entry likes best, at most so many.
+func (r *rehearsal) best(p *model.Pending, most int) []liked {
+	var out []liked
+	r.work.Spend(standSteps * len(r.stands))
+	for i := range r.stands {
+		if !r.takes[p][i] {
+			continue
+		}
+		r.stands[i].free = r.stands[i].row.Free
+		l, ok := r.stands[i].likedBy(i, p)
+		if !ok || len(out) == most && likedMore(out[most-1], l) < 0 {
+			continue
+		}
+		if len(out) == most {
+			out = out[:most-1]
+		}
+		at, _ := slices.BinarySearchFunc(out, l, likedMore)
+		out = slices.Insert(out, at, l)
+	}
+	return out
+}
+
+// likedBy returns how a pod of the entry likes the stand as it is now, and whether it has room.
+func (s *stand) likedBy(i int, p *model.Pending) (liked, bool) {
+	if !p.Shape.Requests.Fits(s.free) {
+		return liked{}, false
+	}
+	return liked{i, s.left(p.Shape.Requests), s.drivesOut(p.Shape.Requests)}, true
 }
 
 // takes returns by entry which of the stands, those of launches last, its pods
@@ -269,50 +337,61 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 // shortfall puts pods in the order on the emptiest node that takes each, and
 // returns what nodes would cost at least for those that find none, and what the
 // cheapest nodes cost for pods of buffers that they drive out: what a buffer needs is
-// launched with nothing else. It is infinite when there is no such node. Of equally empty
-// nodes, the scheduler takes any: one that it drives such pods out of is assumed.
-func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
-	for i := range stands {
-		stands[i].free = stands[i].row.Free
+// launched with nothing else. It is infinite when there is no such node.
+func (r *rehearsal) shortfall(order []*model.Pending) float64 {
+	for i := range r.stands {
+		r.stands[i].free, r.stands[i].reached = r.stands[i].row.Free, false
 	}
 	least, worth := 0.0, 0.0
-	ask.work.Spend(standSteps * len(stands) * len(order))
+	var reached []int
+	r.work.Spend(len(r.stands))
 	for _, p := range order {
-		best, most, harms := -1, 0.0, false
-		for i := range stands {
-			s := &stands[i]
-			if !takes[p][i] || !p.Shape.Requests.Fits(s.free) {
-				continue
-			}
-			left := s.left(p.Shape.Requests)
-			if best >= 0 && (left < most || left == most && harms) {
-				continue
-			}
-			ask.work.Spend(len(s.standIns))
-			if out := s.drivesOut(p.Shape.Requests); best < 0 || left > most || out {
-				best, most, harms = i, left, out
-			}
-		}
-		if best < 0 {
-			least, worth = max(least, ask.cheapestFor(p).price), worth+ask.worth[p.Shape]
+		best, found := r.choose(p, reached)
+		if !found {
+			least, worth = max(least, r.cheapestFor(p).price), worth+r.worth[p.Shape]
 			continue
 		}
-		stands[best].free = stands[best].free.Minus(p.Shape.Requests)
+		s := &r.stands[best]
+		if !s.reached {
+			s.reached, reached = true, append(reached, best)
+		}
+		s.free = s.free.Minus(p.Shape.Requests)
 	}
 	var again bill
-	for _, p := range drivenOut(stands) {
-		ask.work.Spend(len(stands))
+	for _, p := range drivenOut(r.stands) {
+		r.work.Spend(len(r.stands))
 		i := 0
-		for i < len(stands) && !(takes[p][i] && p.Shape.Requests.Fits(stands[i].free)) {
+		for i < len(r.stands) && !(r.takes[p][i] && p.Shape.Requests.Fits(r.stands[i].free)) {
 			i++
 		}
-		if i == len(stands) {
-			again.add(p, ask.cheapestFor(p))
+		if i == len(r.stands) {
+			again.add(p, r.cheapestFor(p))
 			continue
 		}
-		stands[i].free = stands[i].free.Minus(p.Shape.Requests)
+		r.stands[i].free = r.stands[i].free.Minus(p.Shape.Requests)
 	}
 	return max(least, worth) + again.total
+}
+
+// choose returns the stand that a pod of the entry likes best, now that pods have reached some.
+func (r *rehearsal) choose(p *model.Pending, reached []int) (stand int, found bool) {
+	var best liked
+	for _, l := range r.likes[p] {
+		if !r.stands[l.stand].reached {
+			best, found = l, true
+			break
+		}
+	}
+	r.work.Spend(standSteps * (1 + len(reached)))
+	for _, i := range reached {
+		if !r.takes[p][i] {
+			continue
+		}
+		if l, ok := r.stands[i].likedBy(i, p); ok && (!found || likedMore(l, best) < 0) {
+			best, found = l, true
+		}
+	}
+	return best.stand, found
 }
 
 // standSteps is what it takes to see whether a node takes a pod.
