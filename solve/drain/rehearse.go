@@ -95,11 +95,11 @@ func (ask *inquiry) rehearse(o *offer) bool {
 // than most.
 func (ask *inquiry) risk(o *offer, most float64) float64 {
 	stands := ask.stands(o)
-	takes := o.takes(stands)
+	takes := ask.takes(o, stands)
 	for i := range stands {
 		for _, p := range stands[i].standIns {
 			if takes[p] == nil {
-				takes[p] = admitting(stands, p, nil)
+				takes[p] = ask.admitting(stands, p, nil)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (s *stand) likedBy(i int, p *model.Pending) (liked, bool) {
 
 // takes returns by entry which of the stands, those of launches last, its pods
 // may go to.
-func (o *offer) takes(stands []stand) map[*model.Pending][]bool {
+func (sc *scene) takes(o *offer, stands []stand) map[*model.Pending][]bool {
 	byName, planned := map[string]*model.Node{}, map[string]*model.Node{}
 	launches := stands[len(stands)-len(o.command.Launches):]
 	for i := range stands[:len(stands)-len(launches)] {
@@ -168,32 +168,21 @@ func (o *offer) takes(stands []stand) map[*model.Pending][]bool {
 	}
 	out := map[*model.Pending][]bool{}
 	for i := range o.pending {
-		out[&o.pending[i]] = admitting(stands, &o.pending[i], domains(&o.pending[i], planned))
+		out[&o.pending[i]] = sc.admitting(stands, &o.pending[i], domains(&o.pending[i], planned))
 	}
 	return out
 }
 
 // admitting returns which of the stands, within the domains, a pod of the entry may
 // go to.
-func admitting(stands []stand, p *model.Pending, domains map[string][]string) []bool {
+func (sc *scene) admitting(stands []stand, p *model.Pending, domains map[string][]string) []bool {
 	soft, out := pack.Soft(p.Shape), make([]bool, len(stands))
+	apart := sc.memory.Apart(sc.s.Nodes, p.Shape, &p.Peer)
 	for i := range stands {
-		out[i] = within(stands[i].row.Node, domains) && stands[i].row.Takes(soft) && !apart(p, stands[i].row.Node)
+		row := &stands[i].row
+		out[i] = (row.Site >= len(apart) || !apart[row.Site]) && within(row.Node, domains) && row.Takes(soft)
 	}
 	return out
-}
-
-// apart reports whether anti-affinity on the hostname keeps the pods from the
-// node, because of pods that stay there.
-func apart(p *model.Pending, n *model.Node) bool {
-	forbids := func(terms []model.PodTerm, other *model.Peer) bool {
-		return slices.ContainsFunc(terms, func(t model.PodTerm) bool {
-			return t.Anti && t.Weight == 0 && t.Key == model.LabelHostname && t.Select.Selects(other)
-		})
-	}
-	return slices.ContainsFunc(n.Residents, func(r model.Resident) bool {
-		return !r.Terminating && (forbids(p.Shape.PodTerms, &r.Peer) || forbids(r.Anti, &p.Peer))
-	})
 }
 
 // domains returns by topology key, for those that rules between pods are about,

@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"karpenter/model"
 	"karpenter/solve/fit"
 	"karpenter/solve/topology"
 )
@@ -12,4 +13,10 @@ import (
 type Memory struct {
 	fit.Memory
 	rules topology.Memory
+}
+
+// Apart reports which of the nodes pods are kept away from by required anti-affinity on the
+// hostname, theirs or that of pods which stay there.
+func (m *Memory) Apart(nodes []model.Node, shape *model.Shape, peer *model.Peer) []bool {
+	return m.rules.Apart(nodes, shape, peer)
 }

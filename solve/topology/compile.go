@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -86,12 +87,9 @@ func (c *compiler) namedKeys() {
 		spread(c.wishes[i].Spread)
 		terms(c.wishes[i].PodTerms)
 	}
-	seen := make([]bool, len(c.antis))
-	for site := range c.own {
-		for _, term := range c.Memory.sites[site].anti {
-			if !seen[term] {
-				seen[term], names = true, append(names, c.antis[term].Key)
-			}
+	for term, some := range c.antisAt {
+		if len(some) > 0 {
+			names = append(names, c.antis[term].Key)
 		}
 	}
 	slices.Sort(names)
@@ -297,64 +295,51 @@ func (c *compiler) order() {
 // seed counts the pods that are on nodes.
 func (c *compiler) seed() {
 	at := c.State.sites
-	minded, known := make([]*tally, len(c.antis)), make([]bool, len(c.antis))
-	for site := range c.own {
-		crowd := &c.Memory.sites[site]
-		terms := crowd.anti
-		for i := 0; len(terms) > 0; i++ {
-			r := &crowd.residents[i]
-			for _, term := range terms[:len(r.Anti)] {
-				if !known[term] {
-					known[term], minded[term] = true, c.minded(&c.antis[term])
-				}
-				if t := minded[term]; t != nil {
-					c.count(t, at[site], site, r.Count)
-					c.Steps += stepsPerCount
-				}
-			}
-			terms = terms[len(r.Anti):]
+	for _, term := range c.minded() {
+		t := c.holders(c.antis[term].PodTerm, c.antis[term].text)
+		if !t.minded {
+			continue
 		}
+		for _, h := range c.antisAt[term] {
+			c.count(t, at[h.site], h.site, c.resident(h).Count)
+		}
+		c.Steps += stepsPerCount * len(c.antisAt[term])
 	}
-	adds := make([]additions, len(c.known))
-	for site := range c.own {
-		crowd := &c.Memory.sites[site]
-		for i, p := range crowd.peers {
-			a := &adds[p]
-			if !a.known {
-				a.known = true
-				for _, t := range c.counted {
-					if c.all(t.selectors, p) {
-						a.to = append(a.to, t.tally)
-					}
+	for _, t := range c.counted {
+		for p, some := range c.peersAt {
+			if len(some) == 0 || !c.all(t.selectors, p) {
+				continue
+			}
+			for _, h := range some {
+				if r := c.resident(h); !r.Terminating || !t.living {
+					c.count(t.tally, at[h.site], h.site, r.Count)
 				}
 			}
-			c.Steps += stepsPerCount * len(a.to)
-			for _, t := range a.to {
-				if r := &crowd.residents[i]; !r.Terminating || !t.living {
-					c.count(t, at[site], site, r.Count)
-				}
-			}
+			c.Steps += stepsPerCount * len(some)
 		}
 	}
 }
 
-// minded returns the tally of the pods that have a term of anti-affinity; nil if it
-// selects no pod that is to be placed.
-func (c *compiler) minded(a *anti) *tally {
-	c.Steps += len(c.pending)
-	if !slices.ContainsFunc(c.pending, func(p int) bool { return c.picks(a.selector, p) }) {
-		return nil
+// minded returns the terms of anti-affinity of pods on nodes that select pods which are to
+// be placed, those first that are on the first nodes: their numbers depend on what was seen
+// before.
+func (c *compiler) minded() []int {
+	var out []int
+	for term, some := range c.antisAt {
+		if len(some) == 0 {
+			continue
+		}
+		c.Steps += len(c.pending)
+		if slices.ContainsFunc(c.pending, func(p int) bool { return c.picks(c.antis[term].selector, p) }) {
+			out = append(out, term)
+		}
 	}
-	if t := c.holders(a.PodTerm, a.text); t.minded {
-		return t
-	}
-	return nil
-}
-
-// additions are the tallies that a peer counts in.
-type additions struct {
-	known bool
-	to    []*tally
+	slices.SortFunc(out, func(a, b int) int {
+		site := c.antisAt[a][0].site
+		terms := c.Memory.sites[site].anti
+		return cmp.Or(cmp.Compare(site, c.antisAt[b][0].site), cmp.Compare(slices.Index(terms, a), slices.Index(terms, b)))
+	})
+	return out
 }
 
 func (c *compiler) all(selectors []*selector, peer int) bool {

@@ -20,6 +20,8 @@ type Memory struct {
 	antis     []anti               // by number
 	selectors map[string]*selector // by text
 	sites     []crowd
+	peersAt   homes               // of residents, by peer
+	antisAt   homes               // of residents, by term
 	settings  map[string]*setting // by topology keys
 	filters   map[string][]int8   // by text: whether each site counts
 
@@ -82,6 +84,9 @@ func (m *Memory) see(nodes []model.Node) {
 	}
 	if len(nodes) < len(m.sites) {
 		m.forget(len(nodes))
+		for i := len(nodes); i < len(m.sites); i++ {
+			m.vacate(i)
+		}
 		m.sites = m.sites[:len(nodes)]
 	}
 }
@@ -102,12 +107,16 @@ func (m *Memory) label(site int, n *model.Node) {
 }
 
 func (m *Memory) populate(site int, n *model.Node) {
+	m.vacate(site)
 	c := &m.sites[site]
 	c.residents, c.peers, c.anti = n.Residents, make([]int, len(n.Residents)), nil
 	for i := range n.Residents {
 		c.peers[i] = m.peer(&n.Residents[i].Peer)
+		m.peersAt.add(c.peers[i], home{site, i})
 		for j := range n.Residents[i].Anti {
-			c.anti = append(c.anti, m.term(&n.Residents[i].Anti[j]))
+			term := m.term(&n.Residents[i].Anti[j])
+			c.anti = append(c.anti, term)
+			m.antisAt.add(term, home{site, i})
 		}
 	}
 }
