@@ -48,8 +48,13 @@ func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Sna
 	mostSituations(t, draw, n, 0, f)
 }
 
+// fewFailing is how many failing situations of a kind say nothing about the share of those
+// that fail: of fifty situations of everything together, in which every law is hardest to
+// keep, two fail once in 200 runs.
+const fewFailing = 2
+
 // mostSituations is situations for a law about how good a plan is, not whether it
-// may be carried out: it may fail in a share of them, or in one. More do by chance, at most
+// may be carried out: it may fail in a share of them, or in few. More do by chance, at most
 // four standard deviations.
 func mostSituations(t *testing.T, draw solvetest.Draw, n uint64, share float64, f func(s *model.Snapshot) []string) {
 	t.Helper()
@@ -62,8 +67,11 @@ func mostSituations(t *testing.T, draw solvetest.Draw, n uint64, share float64, 
 			failing[seed] = s
 		}
 	}
-	expected := share * float64(n)
-	if most := max(math.Ceil(share), math.Floor(expected+4*math.Sqrt(expected))); float64(len(failing)) <= most {
+	expected, most := share*float64(n), 0.0
+	if share > 0 {
+		most = max(fewFailing, math.Floor(expected+4*math.Sqrt(expected)))
+	}
+	if float64(len(failing)) <= most {
 		for seed, s := range failing {
 			t.Logf("seed %d, which is let pass: %s", seed, strings.Join(wrongWith(s, f), "\n"))
 		}
