@@ -43,12 +43,12 @@ func (sc *scene) move(moves []model.Placement, kinds map[string]*model.Pending) 
 			sc.receiving[m.Node] = receipt{}
 		}
 	}
-	for i := range sc.given.Nodes {
-		n := &sc.s.Nodes[i]
-		arrivals := byNode[n.Name]
-		if len(arrivals) == 0 {
+	for name, arrivals := range byNode {
+		i, known := sc.sites[name]
+		if !known {
 			continue
 		}
+		n := &sc.s.Nodes[i]
 		sc.memory.Forget(n.Name)
 		n.HostPorts, n.Attached, n.Residents = slices.Clone(n.HostPorts), slices.Clone(n.Attached), slices.Clone(n.Residents)
 		load := sc.memory.Book(&sc.s).Load(n.Devices)

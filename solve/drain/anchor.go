@@ -10,12 +10,10 @@ import (
 
 // hold notes what the pods that the command moves hold on to.
 func (sc *scene) hold(c *model.Command, kinds map[string]*model.Pending) {
-	labels := map[string]model.Requirements{}
-	for i := range sc.given.Nodes {
-		labels[sc.s.Nodes[i].Name] = sc.s.Nodes[i].Labels
-	}
 	for i := range c.Moves {
-		sc.holdOn(kinds[keyOf(&c.Moves[i].Pod)].Shape, labels[c.Moves[i].Node])
+		if site, known := sc.sites[c.Moves[i].Node]; known {
+			sc.holdOn(kinds[keyOf(&c.Moves[i].Pod)].Shape, sc.s.Nodes[site].Labels)
+		}
 	}
 	for i := range c.Launches {
 		l := &c.Launches[i]
@@ -55,11 +53,14 @@ func (sc *scene) holdOn(shape *model.Shape, labels model.Requirements) {
 // there now.
 func (sc *scene) selected(term *model.PodTerm, domain string) []int {
 	var out []int
-	for i := range sc.given.Nodes {
-		n := &sc.s.Nodes[i]
-		if in, ok := n.Labels.Value(term.Key); !ok || in != domain || n.Deleting {
+	for _, i := range sc.memory.Selected(sc.s.Nodes, &term.Select) {
+		if i >= len(sc.given.Nodes) || sc.s.Nodes[i].Deleting {
 			continue
 		}
+		if in, ok := sc.s.Nodes[i].Labels.Value(term.Key); !ok || in != domain {
+			continue
+		}
+		// Not counting those that are being moved there.
 		if slices.ContainsFunc(sc.given.Nodes[i].Residents, func(r model.Resident) bool { return !r.Terminating && term.Select.Selects(&r.Peer) }) {
 			out = append(out, i)
 		}

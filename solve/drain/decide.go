@@ -16,7 +16,7 @@ const share = 5.0 / 3
 
 // decide adds what is removed, and what is kept and why, to the plan.
 func decide(s *model.Snapshot, p model.Policy, memories []pack.Memory, plan *model.Plan) {
-	c := &scene{given: s, s: *s, pools: map[string]int{}, memory: &memories[0], receiving: receivers(plan)}
+	c := &scene{given: s, s: *s, pools: map[string]int{}, sites: map[string]int{}, memory: &memories[0], receiving: receivers(plan)}
 	r := &round{
 		inquiry: inquiry{
 			estimates: estimates{
@@ -29,6 +29,9 @@ func decide(s *model.Snapshot, p model.Policy, memories []pack.Memory, plan *mod
 		memories: memories,
 	}
 	c.s.Nodes, c.s.Pools, c.s.Pending = slices.Clone(s.Nodes), slices.Clone(s.Pools), nil
+	for i := range s.Nodes {
+		c.sites[s.Nodes[i].Name] = i
+	}
 	for i := range s.Pools {
 		r.pools[s.Pools[i].Name] = i
 		allowed := map[model.Reason]int{}
@@ -64,14 +67,10 @@ func (r *round) enter() {
 
 // lodge notes where pods are planned that stand in for buffers.
 func (sc *scene) lodge(placements []model.Placement, kinds map[string]*model.Pending) {
-	sites := map[string]int{}
-	for i := range sc.given.Nodes {
-		sites[sc.given.Nodes[i].Name] = i
-	}
 	sc.lodgers.at = map[int][]*model.Pending{}
 	for i := range placements {
 		if p := &placements[i]; p.Pod.Buffer != "" {
-			site, kind := sites[p.Node], kinds[keyOf(&p.Pod)]
+			site, kind := sc.sites[p.Node], kinds[keyOf(&p.Pod)]
 			sc.lodgers.at[site] = append(sc.lodgers.at[site], kind)
 			if !slices.Contains(sc.lodgers.shapes, kind.Shape) {
 				sc.lodgers.shapes = append(sc.lodgers.shapes, kind.Shape)

@@ -153,13 +153,12 @@ func (s *stand) likedBy(i int, p *model.Pending) (liked, bool) {
 // takes returns by entry which of the stands, those of launches last, its pods
 // may go to.
 func (sc *scene) takes(o *offer, stands []stand) map[*model.Pending][]bool {
-	byName, planned := map[string]*model.Node{}, map[string]*model.Node{}
+	planned := map[string]*model.Node{}
 	launches := stands[len(stands)-len(o.command.Launches):]
-	for i := range stands[:len(stands)-len(launches)] {
-		byName[stands[i].row.Name] = stands[i].row.Node
-	}
 	for i := range o.command.Moves {
-		planned[keyOf(&o.command.Moves[i].Pod)] = byName[o.command.Moves[i].Node]
+		if site, known := sc.sites[o.command.Moves[i].Node]; known {
+			planned[keyOf(&o.command.Moves[i].Pod)] = sc.stage[site].Node
+		}
 	}
 	for i := range launches {
 		for j := range o.command.Launches[i].Pods {
@@ -180,7 +179,7 @@ func (sc *scene) admitting(stands []stand, p *model.Pending, domains map[string]
 	apart := sc.memory.Apart(sc.s.Nodes, p.Shape, &p.Peer)
 	for i := range stands {
 		row := &stands[i].row
-		out[i] = (row.Site >= len(apart) || !apart[row.Site]) && within(row.Node, domains) && row.Takes(soft)
+		out[i] = (row.Site >= len(apart) || !apart[row.Site]) && sc.within(row, domains) && row.Takes(soft)
 	}
 	return out
 }
@@ -212,13 +211,40 @@ func domains(p *model.Pending, planned map[string]*model.Node) map[string][]stri
 }
 
 // within reports whether the node is in one of the domains of each key.
-func within(n *model.Node, domains map[string][]string) bool {
+func (sc *scene) within(n *fit.NodeRow, domains map[string][]string) bool {
 	for key, in := range domains {
-		if domain, ok := n.Labels.Value(key); !ok || !slices.Contains(in, domain) {
+		if d := sc.domain(n, key); !d.known || !slices.Contains(in, d.name) {
 			return false
 		}
 	}
 	return true
+}
+
+// domain is that of a topology key which a node is in, if it is in any.
+type domain struct {
+	name  string
+	known bool
+}
+
+func domainOf(n *model.Node, key string) domain {
+	name, known := n.Labels.Value(key)
+	return domain{name, known}
+}
+
+// domain returns the domain of the key that the node is in.
+func (sc *scene) domain(n *fit.NodeRow, key string) domain {
+	if n.Site >= len(sc.given.Nodes) {
+		return domainOf(n.Node, key)
+	}
+	if sc.domains[key] == nil {
+		if sc.domains == nil {
+			sc.domains = map[string][]domain{}
+		}
+		for i := range sc.given.Nodes {
+			sc.domains[key] = append(sc.domains[key], domainOf(&sc.given.Nodes[i], key))
+		}
+	}
+	return sc.domains[key][n.Site]
 }
 
 // stands returns the nodes that pods of the offer's nodes may go to, but those

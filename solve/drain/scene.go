@@ -13,6 +13,7 @@ type scene struct {
 	given  *model.Snapshot
 	s      model.Snapshot
 	pools  map[string]int // by name: index in s.Pools
+	sites  map[string]int // by name: index in given.Nodes
 	memory *pack.Memory   // of s
 
 	receiving map[string]receipt              // nodes that pods are planned on, by name
@@ -21,6 +22,7 @@ type scene struct {
 	stage     []fit.NodeRow                   // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
 	totals    []total                         // by index in s.Pools
 	units     map[int][]int                   // of nodes that are removed together, by site; nil = to be made
+	domains   map[string][]domain             // by topology key and site, as far as it was asked for
 	menus     map[typeList]model.Requirements // what the types of launches have in common, as far as it was asked for
 	wording   *wording                        // of the types of these
 }

@@ -20,3 +20,8 @@ type Memory struct {
 func (m *Memory) Apart(nodes []model.Node, shape *model.Shape, peer *model.Peer) []bool {
 	return m.rules.Apart(nodes, shape, peer)
 }
+
+// Selected returns the nodes with pods that stay there and that the selector picks.
+func (m *Memory) Selected(nodes []model.Node, s *model.PodSelector) []int {
+	return m.rules.Selected(nodes, s)
+}

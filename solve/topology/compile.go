@@ -263,30 +263,88 @@ func (c *compiler) holders(term *model.PodTerm, text string) *tally {
 // link adds each kind to the tallies that select it. Where others spread over
 // a key counting the kind, its nodes must be settled for it, too.
 func (c *compiler) link() {
-	for _, t := range c.counted {
-		for j, p := range c.pending {
-			if len(c.snapshot.Pending[j].Shape.Refused) == 0 && c.all(t.selectors, p) {
-				c.kinds[j].adds = append(c.kinds[j].adds, t.tally)
-				if t.filter != nil {
-					c.kinds[j].pin(t.key)
-				}
+	counts := map[int][]int{} // by peer: index of the tallies that count it
+	for _, p := range c.pending {
+		counts[p] = nil
+	}
+	for _, g := range c.counting() {
+		for _, p := range c.picked(g.selectors[0]) {
+			if some, waits := counts[p]; waits && c.all(g.selectors[1:], p) {
+				counts[p] = append(some, g.tallies...)
+			}
+		}
+	}
+	for _, some := range counts {
+		slices.Sort(some)
+	}
+	for j, p := range c.pending {
+		if len(c.snapshot.Pending[j].Shape.Refused) > 0 {
+			continue
+		}
+		k := &c.kinds[j]
+		for _, i := range counts[p] {
+			t := c.counted[i].tally
+			k.adds = append(k.adds, t)
+			if t.filter != nil {
+				k.pin(t.key)
 			}
 		}
 	}
 }
 
+// alike is tallies that count the same pods, by their index.
+type alike struct {
+	selectors []*selector
+	tallies   []int
+}
+
+// counting returns the tallies, those with the same selector together.
+func (c *compiler) counting() []alike {
+	var out []alike
+	at := map[*selector]int{}
+	for i, t := range c.counted {
+		if len(t.selectors) == 1 {
+			if known, ok := at[t.selectors[0]]; ok {
+				out[known].tallies = append(out[known].tallies, i)
+				continue
+			}
+			at[t.selectors[0]] = len(out)
+		}
+		out = append(out, alike{t.selectors, []int{i}})
+	}
+	return out
+}
+
 // order notes which pods are likely bound before others that have affinity to them:
 // those that have none themselves. Pods that only follow each other begin with any.
 func (c *compiler) order() {
+	first := map[*tally][]int{} // kinds that have pods and no affinity, of tallies that affinity is about
 	for i := range c.kinds {
 		for _, a := range c.kinds[i].affinity {
-			if !a.self {
-				continue
+			if a.self {
+				first[a.tallies[0]] = nil
 			}
-			for j := range c.kinds {
-				if k := &c.kinds[j]; len(k.affinity) == 0 && len(c.snapshot.Pending[j].Pods) > 0 && slices.Contains(k.adds, a.tallies[0]) {
-					a.before, a.waits = append(a.before, j), true
-				}
+		}
+	}
+	if len(first) == 0 {
+		return
+	}
+	for j := range c.kinds {
+		k := &c.kinds[j]
+		if len(k.affinity) > 0 || len(c.snapshot.Pending[j].Pods) == 0 {
+			continue
+		}
+		for _, t := range k.adds {
+			if some, asked := first[t]; asked && (len(some) == 0 || some[len(some)-1] != j) {
+				first[t] = append(some, j)
+			}
+		}
+	}
+	for i := range c.kinds {
+		for _, a := range c.kinds[i].affinity {
+			if a.self {
+				a.before = slices.Clone(first[a.tallies[0]])
+				a.waits = len(a.before) > 0
 			}
 		}
 	}
@@ -306,8 +364,9 @@ func (c *compiler) seed() {
 		c.Steps += stepsPerCount * len(c.antisAt[term])
 	}
 	for _, t := range c.counted {
-		for p, some := range c.peersAt {
-			if len(some) == 0 || !c.all(t.selectors, p) {
+		for _, p := range c.picked(t.selectors[0]) {
+			some := value(c.peersAt, p)
+			if len(some) == 0 || !c.all(t.selectors[1:], p) {
 				continue
 			}
 			for _, h := range some {
@@ -325,13 +384,12 @@ func (c *compiler) seed() {
 // before.
 func (c *compiler) minded() []int {
 	var out []int
-	for term, some := range c.antisAt {
-		if len(some) == 0 {
-			continue
-		}
-		c.Steps += len(c.pending)
-		if slices.ContainsFunc(c.pending, func(p int) bool { return c.picks(c.antis[term].selector, p) }) {
-			out = append(out, term)
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(c.pending))) {
+		for _, term := range c.minding(p) {
+			c.Steps++
+			if len(value(c.antisAt, term)) > 0 {
+				out = append(out, term)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b int) int {
@@ -339,7 +397,7 @@ func (c *compiler) minded() []int {
 		terms := c.Memory.sites[site].anti
 		return cmp.Or(cmp.Compare(site, c.antisAt[b][0].site), cmp.Compare(slices.Index(terms, a), slices.Index(terms, b)))
 	})
-	return out
+	return slices.Compact(out)
 }
 
 func (c *compiler) all(selectors []*selector, peer int) bool {

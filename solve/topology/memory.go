@@ -20,10 +20,9 @@ type Memory struct {
 	antis     []anti               // by number
 	selectors map[string]*selector // by text
 	sites     []crowd
-	peersAt   homes               // of residents, by peer
-	antisAt   homes               // of residents, by term
-	settings  map[string]*setting // by topology keys
-	filters   map[string][]int8   // by text: whether each site counts
+	index
+	settings map[string]*setting // by topology keys
+	filters  map[string][]int8   // by text: whether each site counts
 
 	alternatives map[string][]model.Requirements // by text of a filter: what nodes are chosen by
 }
@@ -63,7 +62,7 @@ const (
 // see takes in the nodes of a Snapshot.
 func (m *Memory) see(nodes []model.Node) {
 	if m.peers == nil || len(m.known) > mostPeers || len(m.antis) > mostPeers {
-		*m = Memory{peers: map[string]int{}, terms: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}, alternatives: map[string][]model.Requirements{}}
+		*m = Memory{peers: map[string]int{}, terms: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}, alternatives: map[string][]model.Requirements{}, index: newIndex()}
 	}
 	for i := range nodes {
 		n := &nodes[i]
@@ -128,6 +127,7 @@ func (m *Memory) peer(p *model.Peer) int {
 	if !ok {
 		i = len(m.known)
 		m.peers[text], m.known = i, append(m.known, p)
+		m.enter(p)
 	}
 	return i
 }
@@ -139,6 +139,7 @@ func (m *Memory) term(t *model.PodTerm) int {
 	if !ok {
 		i = len(m.antis)
 		m.terms[text], m.antis = i, append(m.antis, anti{t, text, m.selector(&t.Select)})
+		m.expect(t)
 	}
 	return i
 }
@@ -152,26 +153,6 @@ func (m *Memory) selector(s *model.PodSelector) *selector {
 		m.selectors[text] = sel
 	}
 	return sel
-}
-
-// selector is a PodSelector with what it said of each peer.
-type selector struct {
-	*model.PodSelector
-	picks []int8 // by number of the peer: 0 unknown, 1 no, 2 yes
-}
-
-// picks reports whether the selector picks a peer.
-func (m *Memory) picks(s *selector, peer int) bool {
-	for len(s.picks) <= peer {
-		s.picks = append(s.picks, 0)
-	}
-	if s.picks[peer] == 0 {
-		s.picks[peer] = 1
-		if s.Selects(m.known[peer]) {
-			s.picks[peer] = 2
-		}
-	}
-	return s.picks[peer] == 2
 }
 
 // setting returns where the nodes are by the keys. It must not be changed.
