@@ -34,6 +34,7 @@ type builder struct {
 	nodes    []said                  // by node
 	byName   map[string]int          // index of a node
 	shapes   map[string]*model.Shape // by key
+	labels   map[string][]model.Label
 	pending  map[string]int          // by node, shape and peer
 	current  *group                  // what a pod line adds to; nil = nothing
 	asked    bool                    // some selector looks at pods, so that namespaces matter
@@ -47,6 +48,7 @@ func (p *reader) build() (Situation, error) {
 		policy:  model.DefaultPolicy(),
 		kinds:   map[string]*model.DeviceKind{},
 		shapes:  map[string]*model.Shape{},
+		labels:  map[string][]model.Label{},
 		pending: map[string]int{},
 		byName:  map[string]int{},
 		budget:  maxPods,

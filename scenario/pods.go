@@ -216,7 +216,13 @@ func (b *builder) group(d *directive, shape *model.Shape) *group {
 			d.fail(fmt.Errorf("on=: there is no node %s", name))
 		}
 	}
-	g.peer.Labels = read(d, "labels", nil, parseLabels)
+	labels := read(d, "labels", nil, parseLabels)
+	if text := fmt.Sprintf("%q", labels); b.labels[text] == nil { // equal ones are one, as in the controller
+		b.labels[text] = labels
+	} else {
+		labels = b.labels[text]
+	}
+	g.peer.Labels = labels
 	g.peer.NamespaceLabels = read(d, "namespace-labels", nil, parseLabels)
 	g.peer.Namespace = usualNamespace(b.asked)
 	if value, ok := d.take("namespace"); ok {
