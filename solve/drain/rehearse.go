@@ -220,33 +220,6 @@ func (sc *scene) within(n *fit.NodeRow, domains map[string][]string) bool {
 	return true
 }
 
-// domain is that of a topology key which a node is in, if it is in any.
-type domain struct {
-	name  string
-	known bool
-}
-
-func domainOf(n *model.Node, key string) domain {
-	name, known := n.Labels.Value(key)
-	return domain{name, known}
-}
-
-// domain returns the domain of the key that the node is in.
-func (sc *scene) domain(n *fit.NodeRow, key string) domain {
-	if n.Site >= len(sc.given.Nodes) {
-		return domainOf(n.Node, key)
-	}
-	if sc.domains[key] == nil {
-		if sc.domains == nil {
-			sc.domains = map[string][]domain{}
-		}
-		for i := range sc.given.Nodes {
-			sc.domains[key] = append(sc.domains[key], domainOf(&sc.given.Nodes[i], key))
-		}
-	}
-	return sc.domains[key][n.Site]
-}
-
 // stands returns the nodes that pods of the offer's nodes may go to, but those
 // without room for any: the scheduler minds neither drift nor quiet.
 func (sc *scene) stands(o *offer) []stand {

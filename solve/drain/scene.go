@@ -119,3 +119,30 @@ func (sc *scene) total(pool int) total {
 	}
 	return sc.totals[pool]
 }
+
+// domain is that of a topology key which a node is in, if it is in any.
+type domain struct {
+	name  string
+	known bool
+}
+
+func domainOf(n *model.Node, key string) domain {
+	name, known := n.Labels.Value(key)
+	return domain{name, known}
+}
+
+// domain returns the domain of the key that the node is in.
+func (sc *scene) domain(n *fit.NodeRow, key string) domain {
+	if n.Site >= len(sc.given.Nodes) {
+		return domainOf(n.Node, key)
+	}
+	if sc.domains[key] == nil {
+		if sc.domains == nil {
+			sc.domains = map[string][]domain{}
+		}
+		for i := range sc.given.Nodes {
+			sc.domains[key] = append(sc.domains[key], domainOf(&sc.given.Nodes[i], key))
+		}
+	}
+	return sc.domains[key][n.Site]
+}

@@ -30,10 +30,14 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 		wishes:   wishes,
 		State:    &State{numbers: map[string]int{}, own: s.Nodes, expected: expected{more, outlook}, memory: m, wellKnown: s.WellKnown, sights: sights{lookouts: map[lookout]*tally{}}, kinds: make([]rules, len(s.Pending))},
 		Memory:   m,
-		snapshot: s, shared: map[string]*tally{}, looks: map[string]*filter{},
+		snapshot: s, kindsOf: map[int][]int{}, shared: map[string]*tally{}, looks: map[string]*filter{},
 	}
 	for i := range s.Pending {
-		c.pending = append(c.pending, c.peer(&s.Pending[i].Peer))
+		p := c.peer(&s.Pending[i].Peer)
+		c.pending = append(c.pending, p)
+		if len(s.Pending[i].Shape.Refused) == 0 {
+			c.kindsOf[p] = append(c.kindsOf[p], i)
+		}
 	}
 	c.namedKeys()
 	c.locate()
@@ -51,6 +55,7 @@ type compiler struct {
 	*Memory
 	snapshot *model.Snapshot
 	pending  []int             // numbers of the peers of the pending pods
+	kindsOf  map[int][]int     // by number of a peer: the pending pods, but those that no node takes
 	shared   map[string]*tally // of affinity and anti-affinity, by what it counts
 	counted  []counted
 	wishes   map[int]Wishes
@@ -87,9 +92,9 @@ func (c *compiler) namedKeys() {
 		spread(c.wishes[i].Spread)
 		terms(c.wishes[i].PodTerms)
 	}
-	for term, some := range c.antisAt {
-		if len(some) > 0 {
-			names = append(names, c.antis[term].Key)
+	for name, terms := range c.antiKeys {
+		if terms > 0 {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
@@ -249,8 +254,8 @@ func (c *compiler) holders(term *model.PodTerm, text string) *tally {
 		t = &tally{key: c.key(term.Key), term: term, holders: true}
 		c.shared[name] = t
 		sel := c.selector(&term.Select)
-		for j, p := range c.pending {
-			if len(c.snapshot.Pending[j].Shape.Refused) == 0 && c.picks(sel, p) {
+		for _, p := range c.picked(sel) {
+			for _, j := range c.kindsOf[p] {
 				c.kinds[j].empties = append(c.kinds[j].empties, t)
 				c.kinds[j].pin(t.key)
 				t.minded = true
@@ -264,29 +269,23 @@ func (c *compiler) holders(term *model.PodTerm, text string) *tally {
 // a key counting the kind, its nodes must be settled for it, too.
 func (c *compiler) link() {
 	counts := map[int][]int{} // by peer: index of the tallies that count it
-	for _, p := range c.pending {
-		counts[p] = nil
-	}
 	for _, g := range c.counting() {
 		for _, p := range c.picked(g.selectors[0]) {
-			if some, waits := counts[p]; waits && c.all(g.selectors[1:], p) {
-				counts[p] = append(some, g.tallies...)
+			if len(c.kindsOf[p]) > 0 && c.all(g.selectors[1:], p) {
+				counts[p] = append(counts[p], g.tallies...)
 			}
 		}
 	}
-	for _, some := range counts {
+	for p, some := range counts {
 		slices.Sort(some)
-	}
-	for j, p := range c.pending {
-		if len(c.snapshot.Pending[j].Shape.Refused) > 0 {
-			continue
-		}
-		k := &c.kinds[j]
-		for _, i := range counts[p] {
-			t := c.counted[i].tally
-			k.adds = append(k.adds, t)
-			if t.filter != nil {
-				k.pin(t.key)
+		for _, j := range c.kindsOf[p] {
+			k := &c.kinds[j]
+			for _, i := range some {
+				t := c.counted[i].tally
+				k.adds = append(k.adds, t)
+				if t.filter != nil {
+					k.pin(t.key)
+				}
 			}
 		}
 	}

@@ -13,12 +13,15 @@ import (
 // cluster have nothing to do with those that are to be placed, so they are not looked at
 // node by node, and selectors are not asked about pods without the label that they ask for.
 type index struct {
-	peersAt homes                 // of residents, by peer
-	antisAt homes                 // of residents, by term of anti-affinity
-	having  map[model.Label][]int // peers, ascending
-	asking  map[model.Label][]int // terms, ascending
-	anyway  []int                 // terms that ask for no label with one value, ascending
-	minds   []found               // by peer: the terms that pick it
+	known    []*model.Peer         // by number
+	antis    []anti                // by number
+	antiKeys map[string]int        // how many terms residents have, by topology key
+	peersAt  homes                 // of residents, by peer
+	antisAt  homes                 // of residents, by term of anti-affinity
+	having   map[model.Label][]int // peers, ascending
+	asking   map[model.Label][]int // terms, ascending
+	anyway   []int                 // terms that ask for no label with one value, ascending
+	minds    []found               // by peer: the terms that pick it
 }
 
 // found is numbers of what picks or is picked, ascending, as far as it was looked for.
@@ -28,7 +31,14 @@ type found struct {
 }
 
 func newIndex() index {
-	return index{having: map[model.Label][]int{}, asking: map[model.Label][]int{}}
+	return index{antiKeys: map[string]int{}, having: map[model.Label][]int{}, asking: map[model.Label][]int{}}
+}
+
+// anti is a term of anti-affinity of pods on nodes.
+type anti struct {
+	*model.PodTerm
+	text     string
+	selector *selector
 }
 
 // selector is a PodSelector with the peers that it picks.
@@ -48,34 +58,40 @@ func label(s *model.PodSelector) (model.Label, bool) {
 	return model.Label{}, false
 }
 
-// enter takes in a new peer, whose number is the highest.
-func (m *Memory) enter(p *model.Peer) {
+// enter takes in a new peer, and returns its number.
+func (x *index) enter(p *model.Peer) int {
+	n := len(x.known)
+	x.known = append(x.known, p)
 	for _, l := range p.Labels {
-		m.having[l] = append(m.having[l], len(m.known)-1)
+		x.having[l] = append(x.having[l], n)
 	}
+	return n
 }
 
-// expect takes in a new term, whose number is the highest.
-func (m *Memory) expect(t *model.PodTerm) {
-	if l, ok := label(&t.Select); ok {
-		m.asking[l] = append(m.asking[l], len(m.antis)-1)
-		return
+// expect takes in a new term of anti-affinity, and returns its number.
+func (x *index) expect(a anti) int {
+	n := len(x.antis)
+	x.antis = append(x.antis, a)
+	if l, ok := label(&a.Select); ok {
+		x.asking[l] = append(x.asking[l], n)
+	} else {
+		x.anyway = append(x.anyway, n)
 	}
-	m.anyway = append(m.anyway, len(m.antis)-1)
+	return n
 }
 
 // picked returns the peers that the selector picks, ascending.
-func (m *Memory) picked(s *selector) []int {
-	if l, ok := label(s.PodSelector); s.peers.asked < len(m.known) && ok {
-		s.peers.add(m.having[l], func(p int) bool { return s.Selects(m.known[p]) })
+func (x *index) picked(s *selector) []int {
+	if l, ok := label(s.PodSelector); s.peers.asked < len(x.known) && ok {
+		s.peers.add(x.having[l], func(p int) bool { return s.Selects(x.known[p]) })
 	} else {
-		for p := s.peers.asked; p < len(m.known); p++ {
-			if s.Selects(m.known[p]) {
+		for p := s.peers.asked; p < len(x.known); p++ {
+			if s.Selects(x.known[p]) {
 				s.peers.numbers = append(s.peers.numbers, p)
 			}
 		}
 	}
-	s.peers.asked = len(m.known)
+	s.peers.asked = len(x.known)
 	return s.peers.numbers
 }
 
@@ -90,25 +106,25 @@ func (f *found) add(some []int, do func(int) bool) {
 }
 
 // picks reports whether the selector picks a peer.
-func (m *Memory) picks(s *selector, peer int) bool {
-	_, ok := slices.BinarySearch(m.picked(s), peer)
+func (x *index) picks(s *selector, peer int) bool {
+	_, ok := slices.BinarySearch(x.picked(s), peer)
 	return ok
 }
 
 // minding returns the terms of anti-affinity that pick the peer, ascending.
-func (m *Memory) minding(peer int) []int {
-	for len(m.minds) <= peer {
-		m.minds = append(m.minds, found{})
+func (x *index) minding(peer int) []int {
+	for len(x.minds) <= peer {
+		x.minds = append(x.minds, found{})
 	}
-	f, p := &m.minds[peer], m.known[peer]
-	if f.asked < len(m.antis) {
-		picks := func(term int) bool { return m.antis[term].Select.Selects(p) }
-		f.add(m.anyway, picks)
+	f, p := &x.minds[peer], x.known[peer]
+	if f.asked < len(x.antis) {
+		picks := func(term int) bool { return x.antis[term].Select.Selects(p) }
+		f.add(x.anyway, picks)
 		for _, l := range p.Labels {
-			f.add(m.asking[l], picks)
+			f.add(x.asking[l], picks)
 		}
 		slices.Sort(f.numbers)
-		f.asked = len(m.antis)
+		f.asked = len(x.antis)
 	}
 	return f.numbers
 }
@@ -138,56 +154,3 @@ func (h *homes) remove(number, site int) {
 }
 
 func bySite(h home, site int) int { return cmp.Compare(h.site, site) }
-
-// resident returns the pods that are at home there.
-func (m *Memory) resident(h home) *model.Resident { return &m.sites[h.site].residents[h.resident] }
-
-// vacate forgets the pods on a site.
-func (m *Memory) vacate(site int) {
-	for _, p := range m.sites[site].peers {
-		m.peersAt.remove(p, site)
-	}
-	for _, term := range m.sites[site].anti {
-		m.antisAt.remove(term, site)
-	}
-}
-
-// Apart reports which of the nodes pods are kept away from by required anti-affinity on the
-// hostname, theirs or that of pods which stay there.
-func (m *Memory) Apart(nodes []model.Node, shape *model.Shape, peer *model.Peer) []bool {
-	m.see(nodes)
-	out := make([]bool, len(nodes))
-	note := func(some []home) {
-		for _, h := range some {
-			out[h.site] = out[h.site] || !m.resident(h).Terminating
-		}
-	}
-	for i := range shape.PodTerms {
-		if t := &shape.PodTerms[i]; t.Anti && t.Weight == 0 && t.Key == model.LabelHostname {
-			for _, p := range m.picked(m.selector(&t.Select)) {
-				note(value(m.peersAt, p))
-			}
-		}
-	}
-	for _, term := range m.minding(m.peer(peer)) {
-		if m.antis[term].Key == model.LabelHostname {
-			note(value(m.antisAt, term))
-		}
-	}
-	return out
-}
-
-// Selected returns the nodes with pods that stay there and that the selector picks.
-func (m *Memory) Selected(nodes []model.Node, s *model.PodSelector) []int {
-	m.see(nodes)
-	var out []int
-	for _, p := range m.picked(m.selector(s)) {
-		for _, h := range value(m.peersAt, p) {
-			if !m.resident(h).Terminating {
-				out = append(out, h.site)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}

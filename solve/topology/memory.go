@@ -15,9 +15,7 @@ import (
 // empty. It is not safe for concurrent use.
 type Memory struct {
 	peers     map[string]int       // text → number
-	known     []*model.Peer        // by number
 	terms     map[string]int       // of anti-affinity of pods on nodes: text → number
-	antis     []anti               // by number
 	selectors map[string]*selector // by text
 	sites     []crowd
 	index
@@ -25,7 +23,12 @@ type Memory struct {
 	filters  map[string][]int8   // by text: whether each site counts
 
 	alternatives map[string][]model.Requirements // by text of a filter: what nodes are chosen by
+
+	most int // size from which on it begins anew, to be rid of pods that are gone
 }
+
+// size is how many peers and terms are known.
+func (m *Memory) size() int { return len(m.known) + len(m.antis) }
 
 // crowd is what was compiled of a node of the Snapshot.
 type crowd struct {
@@ -36,13 +39,6 @@ type crowd struct {
 	named      bool  // it has a hostname
 	peers      []int // by resident
 	anti       []int // numbers of terms, by resident and term
-}
-
-// anti is a term of anti-affinity of pods on nodes.
-type anti struct {
-	*model.PodTerm
-	text     string
-	selector *selector
 }
 
 // setting is where the nodes are, as one list of topology keys tells it.
@@ -61,8 +57,9 @@ const (
 
 // see takes in the nodes of a Snapshot.
 func (m *Memory) see(nodes []model.Node) {
-	if m.peers == nil || len(m.known) > mostPeers || len(m.antis) > mostPeers {
+	if m.peers == nil || m.size() > m.most {
 		*m = Memory{peers: map[string]int{}, terms: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}, alternatives: map[string][]model.Requirements{}, index: newIndex()}
+		defer func() { m.most = max(mostPeers, 2*m.size()) }()
 	}
 	for i := range nodes {
 		n := &nodes[i]
@@ -116,18 +113,32 @@ func (m *Memory) populate(site int, n *model.Node) {
 			term := m.term(&n.Residents[i].Anti[j])
 			c.anti = append(c.anti, term)
 			m.antisAt.add(term, home{site, i})
+			m.antiKeys[m.antis[term].Key]++
 		}
 	}
 }
+
+// vacate forgets the pods on a site.
+func (m *Memory) vacate(site int) {
+	for _, p := range m.sites[site].peers {
+		m.peersAt.remove(p, site)
+	}
+	for _, term := range m.sites[site].anti {
+		m.antisAt.remove(term, site)
+		m.antiKeys[m.antis[term].Key]--
+	}
+}
+
+// resident returns the pods that are at home there.
+func (m *Memory) resident(h home) *model.Resident { return &m.sites[h.site].residents[h.resident] }
 
 // peer numbers a peer.
 func (m *Memory) peer(p *model.Peer) int {
 	text := peerText(p)
 	i, ok := m.peers[text]
 	if !ok {
-		i = len(m.known)
-		m.peers[text], m.known = i, append(m.known, p)
-		m.enter(p)
+		i = m.enter(p)
+		m.peers[text] = i
 	}
 	return i
 }
@@ -137,9 +148,8 @@ func (m *Memory) term(t *model.PodTerm) int {
 	text := termText(t)
 	i, ok := m.terms[text]
 	if !ok {
-		i = len(m.antis)
-		m.terms[text], m.antis = i, append(m.antis, anti{t, text, m.selector(&t.Select)})
-		m.expect(t)
+		i = m.expect(anti{t, text, m.selector(&t.Select)})
+		m.terms[text] = i
 	}
 	return i
 }
