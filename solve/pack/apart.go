@@ -166,7 +166,7 @@ func (a *apart) movable(s settlers) bool {
 	if d.bundle != nil || len(d.Shape.HostPorts)+len(d.Shape.Volumes)+len(d.Shape.Claims) > 0 || a.stay[s.kind] {
 		return false
 	}
-	return !a.topology.Follows(s.kind) && !slices.ContainsFunc(a.demands, func(o *demand) bool { return a.topology.Wants(o.kind, s.kind) })
+	return !a.topology.Follows(s.kind) && !a.topology.FollowedBy(s.kind, topology.Any)
 }
 
 // leave moves one of the pods off the node, to the first node without any alike

@@ -326,9 +326,7 @@ func (v *proof) confinedTo(d *demand) int {
 	if i < 0 || v.softened && (d.firm || limited(fit.Range{To: len(pools)})) {
 		return anyTier
 	}
-	if slices.ContainsFunc(v.demands, func(o *demand) bool {
-		return o.kind != d.kind && v.topology.Follows(o.kind) && v.topology.Wants(o.kind, d.kind)
-	}) {
+	if v.topology.FollowedBy(d.kind, func(kind int) bool { return kind != d.kind }) {
 		return anyTier // it may go to where a pod is that must be near it
 	}
 	tier := v.tiers[i]

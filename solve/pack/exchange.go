@@ -136,8 +136,7 @@ func (e *exchange) putBack() {
 func (e *exchange) addable(kind int) bool {
 	s := e.snapshot.Pending[kind].Shape
 	return s.Priority == e.priority && len(s.Volumes)+len(s.Claims) == 0 && (e.policy.IgnorePreferences || len(s.Preferences) == 0) &&
-		!e.topology.Joins(kind) && !e.topology.Follows(kind) &&
-		!slices.ContainsFunc(e.demands, func(d *demand) bool { return e.topology.Wants(d.kind, kind) })
+		!e.topology.Joins(kind) && !e.topology.Follows(kind) && !e.topology.FollowedBy(kind, topology.Any)
 }
 
 // exchangeable reports whether pods of the kind can also be taken from a node again.

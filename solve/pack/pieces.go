@@ -111,8 +111,17 @@ func (x *divider) divide(bought map[*demand]int) (*draft, map[*demand]*division)
 	of, out := map[*demand][]position{}, map[*demand]*division{}
 	counts := x.countsAtStart()
 	tied := map[*demand]bool{} // nodes were launched for parts of these
-	for _, d := range x.demands {
+	type part struct {
+		whole *demand
+		area  string
+	}
+	parts := map[part]int{} // the first of each
+	for i := len(x.demands) - 1; i >= 0; i-- {
+		d := x.demands[i]
 		tied[d.whole] = true
+		if d.whole != nil && d.bundle == nil {
+			parts[part{d.whole, d.area.id}] = i
+		}
 	}
 	for i, d := range x.demands {
 		n := d.loose - len(d.left) // another plan may launch nodes for pods that have room here
@@ -127,8 +136,8 @@ func (x *divider) divide(bought map[*demand]int) (*draft, map[*demand]*division)
 			continue
 		}
 		for j, a := range areas {
-			at := slices.IndexFunc(x.demands, func(o *demand) bool { return o.whole == d && o.bundle == nil && o.area.id == a.id })
-			if at < 0 {
+			at, known := parts[part{d, a.id}]
+			if !known {
 				at = len(fresh.demands)
 				fresh.demands = append(fresh.demands, x.partOf(d, a, nil))
 			}

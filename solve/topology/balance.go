@@ -2,8 +2,6 @@
 
 package topology
 
-import "slices"
-
 // Balance is a spread constraint on another key than the hostname that counts the pods of
 // one kind and no other pending ones.
 type Balance struct {
@@ -19,12 +17,18 @@ func (b Balance) Counts(domain int) (least, most int) {
 
 // Balances returns those of the kind.
 func (st *State) Balances(kind int) []Balance {
+	if st.counting == nil {
+		st.counting = map[*tally]int{}
+		for k := range st.kinds {
+			for _, t := range st.kinds[k].adds {
+				st.counting[t]++
+			}
+		}
+	}
 	var out []Balance
 	k := &st.kinds[kind]
 	for i := range k.spreads {
-		s := &k.spreads[i]
-		counted := func(o rules) bool { return slices.Contains(o.adds, s.tally) }
-		if s.tally.key != Hostname && s.self > 0 && !slices.ContainsFunc(st.kinds[:kind], counted) && !slices.ContainsFunc(st.kinds[kind+1:], counted) {
+		if s := &k.spreads[i]; s.tally.key != Hostname && s.self > 0 && st.counting[s.tally] == 1 {
 			out = append(out, Balance{s.tally.key, s.MaxSkew, s.tally})
 		}
 	}

@@ -17,6 +17,23 @@ func (st *State) Wants(kind, other int) bool {
 	return false
 }
 
+// FollowedBy reports whether a kind that has affinity to this one, which may be the kind
+// itself, is one of some.
+func (st *State) FollowedBy(kind int, some func(kind int) bool) bool {
+	if st.followers == nil {
+		st.followers = map[*tally][]int{}
+		for k := range st.kinds {
+			for _, a := range st.kinds[k].affinity {
+				st.followers[a.tallies[0]] = append(st.followers[a.tallies[0]], k)
+			}
+		}
+	}
+	return slices.ContainsFunc(st.kinds[kind].adds, func(t *tally) bool { return slices.ContainsFunc(st.followers[t], some) })
+}
+
+// Any is all kinds.
+func Any(int) bool { return true }
+
 // Leaders returns by kind the kinds that it has affinity to.
 func (st *State) Leaders() [][]int {
 	counted := map[*tally][]int{} // kinds
@@ -154,10 +171,10 @@ func (st *State) Most(kind int) int {
 // kinds are spread over nodes and counted together they are a Group instead.
 // The caller must not modify it.
 func (st *State) Apart() [][]int {
-	if st.keptApart == nil {
-		st.keptApart = st.findApart()
+	if st.apart == nil {
+		st.apart = st.findApart()
 	}
-	return st.keptApart
+	return st.apart
 }
 
 func (st *State) findApart() [][]int {

@@ -31,7 +31,14 @@ type State struct {
 	final     bool
 	sites     []Place
 	kinds     []rules
-	keptApart [][]int // what Apart returned
+	links
+}
+
+// links is what kinds have to do with each other, as far as it was asked for.
+type links struct {
+	apart     [][]int          // what Apart returned
+	followers map[*tally][]int // kinds that have affinity to what it counts
+	counting  map[*tally]int   // how many kinds count in it
 }
 
 // expected is the nodes that a plan adds, the sites after those of the Snapshot.
@@ -233,8 +240,8 @@ func (st *State) Starts(kind int) bool {
 
 // Awaited reports whether others do not count on being the first because of the kind.
 func (st *State) Awaited(kind int) bool {
-	return slices.ContainsFunc(st.kinds, func(k rules) bool {
-		return slices.ContainsFunc(k.affinity, func(a *affinity) bool { return slices.Contains(a.before, kind) })
+	return st.FollowedBy(kind, func(k int) bool {
+		return slices.ContainsFunc(st.kinds[k].affinity, func(a *affinity) bool { return slices.Contains(a.before, kind) })
 	})
 }
 
