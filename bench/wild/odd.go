@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "karpenter/api/v1"
+	"karpenter/bench/workload"
 	"karpenter/cloud/ec2"
 )
 
@@ -59,6 +60,19 @@ func (p *problem) tenants() {
 			s.Tolerations = append(s.Tolerations, corev1.Toleration{Key: label, Value: name, Effect: corev1.TaintEffectNoSchedule})
 		})
 	})
+}
+
+// singles draws Deployments of one pod, half of which keep away from their like, as many
+// charts have it by default.
+func (p *problem) singles() {
+	for i := range podsPerDeployment * p.Case.Deployments {
+		d := workload.Deployment{Name: fmt.Sprintf("app-%05d", i), Replicas: 1, Constrain: p.mixedRule()}
+		if p.IntN(2) == 0 {
+			d.Constrain = apart()
+		}
+		d.CPU, d.Memory = p.size()
+		p.Workload.Deployments = append(p.Workload.Deployments, d)
+	}
 }
 
 // manyDaemons adds DaemonSets of which each runs on some nodes.
@@ -204,11 +218,13 @@ func oddFamilies() []family {
 			p.apart = true
 			p.few("app", podsPerDeployment*p.Case.Deployments, func(_ string, s *corev1.PodSpec) { s.Containers[0].Resources.Requests = nil })
 		}},
+		{name: "odd-singles", about: "13 times as many Deployments, of one pod each, half of which keep away from their like", draw: func(p *problem) { p.apart = true; p.singles() }},
 		{name: "odd-kitchen", about: "up to three of these constraints per Deployment, with 20 more NodePools", draw: func(p *problem) { p.apart = true; p.kitchen() }},
 		{name: "odd-half-kitchen", about: "as odd-kitchen, packed onto nodes, then 30% to 80% of the pods gone", draw: (*problem).kitchen, disruption: true},
 		{name: "odd-half-chart", about: "as odd-chart, packed likewise", draw: odd((*problem).chart), disruption: true},
 		{name: "odd-half-everypod", about: "as odd-everypod in one namespace, packed likewise", draw: odd((*problem).everyPod), disruption: true},
 		{name: "odd-half-keys", about: "as odd-keys, packed likewise", draw: odd((*problem).manyKeys), disruption: true},
+		{name: "odd-half-singles", about: "as odd-singles, packed likewise", draw: func(p *problem) { p.apart = true; p.singles() }, disruption: true},
 		{name: "odd-half-web", about: "as odd-web, packed likewise", draw: odd((*problem).web), disruption: true},
 		{name: "odd-half-labels", about: "as odd-labels, packed likewise", draw: odd((*problem).ownLabels), disruption: true},
 		{name: "odd-half-pools", about: "as odd-pools, packed likewise", draw: func(p *problem) { p.manyPools(100); p.mix() }, disruption: true},

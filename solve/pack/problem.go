@@ -53,6 +53,7 @@ type remembered struct {
 	regions      map[string][]region // by the labels that tell them apart
 	regionsKnown int
 	mentions     map[string][]string // by label: values that nodes or pods name; nil = to be seen
+	soft         bool                // some NodePool or node has a taint that pods only prefer to avoid
 }
 
 // tier is the pools of equal weight.
@@ -71,8 +72,18 @@ func (q *problem) offersIn(t tier) fit.Range {
 // avoids reports whether a soft taint keeps the shape from some pool or node.
 func (q *problem) avoids(s *model.Shape) bool {
 	soft := func(t model.Taint, bad bool) bool { return bad && t.Effect == model.PreferNoSchedule }
-	return slices.ContainsFunc(q.catalogue.Pools, func(p fit.Pool) bool { return soft(model.Untolerated(p.Taints, s.Tolerations)) }) ||
-		slices.ContainsFunc(q.startNodes, func(n fit.NodeRow) bool { return soft(n.Untolerated(s)) })
+	return q.soft && (slices.ContainsFunc(q.catalogue.Pools, func(p fit.Pool) bool { return soft(model.Untolerated(p.Taints, s.Tolerations)) }) ||
+		slices.ContainsFunc(q.startNodes, func(n fit.NodeRow) bool { return soft(n.Untolerated(s)) }))
+}
+
+// hasSoftTaints reports whether some NodePool or node has a taint that pods only prefer to
+// avoid.
+func (q *problem) hasSoftTaints() bool {
+	soft := func(all []model.Taint) bool {
+		return slices.ContainsFunc(all, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
+	}
+	return slices.ContainsFunc(q.catalogue.Pools, func(p fit.Pool) bool { return soft(p.Taints) }) ||
+		slices.ContainsFunc(q.startNodes, func(n fit.NodeRow) bool { return soft(n.Taints) })
 }
 
 // invented returns the value that a label of the user's own gets which a claim
