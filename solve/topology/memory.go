@@ -24,7 +24,7 @@ type Memory struct {
 
 	alternatives map[string][]model.Requirements // by text of a filter: what nodes are chosen by
 
-	most int // size from which on it begins anew, to be rid of pods that are gone
+	most int // size from which on it is emptied, to be rid of pods that are gone
 }
 
 // size is how many peers and terms are known.
