@@ -34,6 +34,13 @@ func (st *State) FollowedBy(kind int, some func(kind int) bool) bool {
 // Any is all kinds.
 func Any(int) bool { return true }
 
+// Awaited reports whether others do not count on being the first because of the kind.
+func (st *State) Awaited(kind int) bool {
+	return st.FollowedBy(kind, func(k int) bool {
+		return slices.ContainsFunc(st.kinds[k].affinity, func(a *affinity) bool { return slices.Contains(a.before, kind) })
+	})
+}
+
 // Leaders returns by kind the kinds that it has affinity to.
 func (st *State) Leaders() [][]int {
 	counted := map[*tally][]int{} // kinds

@@ -238,13 +238,6 @@ func (st *State) Starts(kind int) bool {
 	return slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool { return a.first() })
 }
 
-// Awaited reports whether others do not count on being the first because of the kind.
-func (st *State) Awaited(kind int) bool {
-	return st.FollowedBy(kind, func(k int) bool {
-		return slices.ContainsFunc(st.kinds[k].affinity, func(a *affinity) bool { return slices.Contains(a.before, kind) })
-	})
-}
-
 // GiveUp says that no pod of the kind will be bound, so that others do not count on
 // one to be the first.
 func (st *State) GiveUp(kind int) {
