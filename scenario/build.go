@@ -30,15 +30,15 @@ type builder struct {
 	types    []*typeDef
 	byRef    map[string][]*model.InstanceType // of the first referred types
 	referred int
-	pools    []poolSaid              // by pool
-	nodes    []said                  // by node
-	byName   map[string]int          // index of a node
-	shapes   map[string]*model.Shape // by key
-	labels   map[string][]model.Label
-	pending  map[string]int          // by node, shape and peer
-	current  *group                  // what a pod line adds to; nil = nothing
-	asked    bool                    // some selector looks at pods, so that namespaces matter
-	budget   int                     // pods that may still be named
+	pools    []poolSaid               // by pool
+	nodes    []said                   // by node
+	byName   map[string]int           // index of a node
+	shapes   map[string]*model.Shape  // by key
+	labels   map[string][]model.Label // by text of them and of those of the namespace
+	pending  map[string]int           // by node, shape and peer
+	current  *group                   // what a pod line adds to; nil = nothing
+	asked    bool                     // some selector looks at pods, so that namespaces matter
+	budget   int                      // pods that may still be named
 }
 
 func (p *reader) build() (Situation, error) {

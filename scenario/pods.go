@@ -216,19 +216,23 @@ func (b *builder) group(d *directive, shape *model.Shape) *group {
 			d.fail(fmt.Errorf("on=: there is no node %s", name))
 		}
 	}
-	labels := read(d, "labels", nil, parseLabels)
-	if text := fmt.Sprintf("%q", labels); b.labels[text] == nil { // equal ones are one, as in the controller
-		b.labels[text] = labels
-	} else {
-		labels = b.labels[text]
-	}
-	g.peer.Labels = labels
 	g.peer.NamespaceLabels = read(d, "namespace-labels", nil, parseLabels)
+	g.peer.Labels = b.shared(read(d, "labels", nil, parseLabels), g.peer.NamespaceLabels)
 	g.peer.Namespace = usualNamespace(b.asked)
 	if value, ok := d.take("namespace"); ok {
 		g.peer.Namespace, g.named = value, true
 	}
 	return g
+}
+
+// shared returns the labels of the first pods with equal ones, of themselves and of their
+// namespace: as in the controller, such pods have them in common.
+func (b *builder) shared(labels, ofNamespace []model.Label) []model.Label {
+	text := fmt.Sprintf("%q %q", labels, ofNamespace)
+	if b.labels[text] == nil {
+		b.labels[text] = labels
+	}
+	return b.labels[text]
 }
 
 // usualNamespace is the namespace of pods whose line does not say.

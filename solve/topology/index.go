@@ -37,8 +37,7 @@ func newIndex() index {
 // anti is a term of anti-affinity of pods on nodes.
 type anti struct {
 	*model.PodTerm
-	text     string
-	selector *selector
+	text string
 }
 
 // selector is a PodSelector with the peers that it picks.

@@ -148,7 +148,7 @@ func (m *Memory) term(t *model.PodTerm) int {
 	text := termText(t)
 	i, ok := m.terms[text]
 	if !ok {
-		i = m.expect(anti{t, text, m.selector(&t.Select)})
+		i = m.expect(anti{t, text})
 		m.terms[text] = i
 	}
 	return i
