@@ -4,6 +4,7 @@ package drain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"karpenter/model"
@@ -43,7 +44,8 @@ func (sc *scene) move(moves []model.Placement, kinds map[string]*model.Pending) 
 			sc.receiving[m.Node] = receipt{}
 		}
 	}
-	for name, arrivals := range byNode {
+	for _, name := range slices.Sorted(maps.Keys(byNode)) {
+		arrivals := byNode[name]
 		i, known := sc.sites[name]
 		if !known {
 			continue

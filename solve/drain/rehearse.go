@@ -39,7 +39,7 @@ type rehearsal struct {
 	likes  map[*model.Pending][]liked // best first
 }
 
-// liked is a stand as it is before any pod has come.
+// liked is how a pod likes a stand.
 type liked struct {
 	stand int
 	left  float64 // how empty it is when the pod has come
@@ -109,7 +109,7 @@ func (ask *inquiry) risk(o *offer, most float64) float64 {
 		pods += len(o.pending[i].Pods)
 	}
 	for i := range o.pending {
-		r.likes[&o.pending[i]] = r.best(&o.pending[i], pods) // one of them has no other pod yet
+		r.likes[&o.pending[i]] = r.best(&o.pending[i], pods) // fewer are reached when a pod chooses
 	}
 	worst := 0.0
 	for order := range orders(o.pending) {

@@ -92,6 +92,7 @@ func (r *round) weighAll(units [][]int) []*offer {
 	for w := range workers {
 		c := *r.inquiry.scene
 		c.memory, c.s.Nodes = &r.memories[w], slices.Clone(r.s.Nodes)
+		c.menus, c.wording, c.domains = nil, nil, nil // what it finds out is not shared
 		workers[w] = r.inquiry
 		workers[w].scene, workers[w].homes, workers[w].least = &c, map[*model.Shape][]string{}, map[*model.Shape]float64{}
 	}

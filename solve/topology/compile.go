@@ -32,6 +32,7 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 		Memory:   m,
 		snapshot: s, kindsOf: map[int][]int{}, shared: map[string]*tally{}, looks: map[string]*filter{},
 	}
+	defer m.keep()
 	for i := range s.Pending {
 		p := c.peer(&s.Pending[i].Peer)
 		c.pending = append(c.pending, p)
@@ -269,7 +270,7 @@ func (c *compiler) holders(term *model.PodTerm, text string) *tally {
 // a key counting the kind, its nodes must be settled for it, too.
 func (c *compiler) link() {
 	counts := map[int][]int{} // by peer: index of the tallies that count it
-	for _, g := range c.counting() {
+	for _, g := range c.together() {
 		for _, p := range c.picked(g.selectors[0]) {
 			if len(c.kindsOf[p]) > 0 && c.all(g.selectors[1:], p) {
 				counts[p] = append(counts[p], g.tallies...)
@@ -297,8 +298,8 @@ type alike struct {
 	tallies   []int
 }
 
-// counting returns the tallies, those with the same selector together.
-func (c *compiler) counting() []alike {
+// together returns the tallies, those with the same selector together.
+func (c *compiler) together() []alike {
 	var out []alike
 	at := map[*selector]int{}
 	for i, t := range c.counted {
@@ -385,18 +386,23 @@ func (c *compiler) minded() []int {
 	var out []int
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(c.pending))) {
 		for _, term := range c.minding(p) {
-			c.Steps++
-			if len(value(c.antisAt, term)) > 0 {
+			if len(value(c.antisAt, term)) > 0 { // others are remembered only
+				c.Steps++
 				out = append(out, term)
 			}
 		}
 	}
+	slices.Sort(out)
+	out = slices.Compact(out)
 	slices.SortFunc(out, func(a, b int) int {
-		site := c.antisAt[a][0].site
+		site, other := c.antisAt[a][0].site, c.antisAt[b][0].site
+		if site != other {
+			return cmp.Compare(site, other)
+		}
 		terms := c.Memory.sites[site].anti
-		return cmp.Or(cmp.Compare(site, c.antisAt[b][0].site), cmp.Compare(slices.Index(terms, a), slices.Index(terms, b)))
+		return cmp.Compare(slices.Index(terms, a), slices.Index(terms, b))
 	})
-	return slices.Compact(out)
+	return out
 }
 
 func (c *compiler) all(selectors []*selector, peer int) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"karpenter/model"
@@ -115,12 +116,86 @@ func drawSelector(rng *rand.Rand) model.PodSelector {
 	return s
 }
 
+// TestWarmMemoryCompilesTheSame compiles random pods on nodes that change, with what is known
+// of earlier ones and without: what the rules say and what it took is the same.
+func TestWarmMemoryCompilesTheSame(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for range 100 {
+		var m Memory
+		nodes := make([]model.Node, 1+rng.IntN(6))
+		for range 8 {
+			for len(nodes) < 1+rng.IntN(6) {
+				nodes = append(nodes, model.Node{})
+			}
+			nodes = slices.Clone(nodes[:1+rng.IntN(len(nodes))])
+			for i := range nodes {
+				nodes[i].Name, nodes[i].Registered = fmt.Sprint("n", i), true
+				nodes[i].Labels = model.LabelRequirements(map[string]string{model.LabelHostname: nodes[i].Name, model.LabelZone: []string{"a", "b"}[i%2]})
+				if rng.IntN(2) == 0 {
+					nodes[i].Residents = drawResidents(rng)
+				}
+			}
+			s := &model.Snapshot{Nodes: nodes}
+			for range rng.IntN(4) {
+				shape := &model.Shape{PodTerms: drawTerms(rng)}
+				if rng.IntN(2) == 0 {
+					shape.Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1, Select: drawSelector(rng), Soft: rng.IntN(3) == 0}}
+				}
+				if rng.IntN(6) == 0 {
+					shape.Refused = []string{"a part of the spec"}
+				}
+				s.Pending = append(s.Pending, model.Pending{Shape: shape, Peer: drawPeer(rng), Pods: make([]model.Pod, rng.IntN(3))})
+			}
+			if rng.IntN(5) == 0 {
+				m.see(nil)
+			}
+			if rng.IntN(5) == 0 {
+				m.most = m.size() / 2
+			}
+			var fresh Memory
+			if got, want := said(New(s, nil, &m)), said(New(s, nil, &fresh)); got != want {
+				t.Fatalf("seed %d: with what was known\n%s\nand without\n%s", seed, got, want)
+			}
+		}
+	}
+}
+
+// said is what a State holds of the rules.
+func said(st *State) string {
+	var b strings.Builder
+	count := func(t *tally) {
+		fmt.Fprintf(&b, " [%d %d", t.key, t.total)
+		for _, at := range t.counts.positive() {
+			fmt.Fprintf(&b, " %d:%d", at, t.at(at))
+		}
+		b.WriteString("]")
+	}
+	fmt.Fprintln(&b, st.Steps, st.Keys)
+	for i := range st.kinds {
+		k := &st.kinds[i]
+		fmt.Fprintf(&b, "%d keys %v adds", i, k.keys)
+		for _, t := range k.adds {
+			count(t)
+		}
+		b.WriteString(" empties")
+		for _, t := range k.empties {
+			count(t)
+		}
+		for _, a := range k.affinity {
+			fmt.Fprintf(&b, " affinity %v %v %v", a.self, a.waits, a.before)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
 // TestLargeClustersAreNotForgotten sees a node with more different pods than are kept of
 // those that are gone, again and again.
 func TestLargeClustersAreNotForgotten(t *testing.T) {
 	var m Memory
 	node := model.Node{Name: "n", Registered: true}
-	for i := range mostPeers + 1 {
+	for i := range fewKnown + 1 {
 		node.Residents = append(node.Residents, model.Resident{Peer: model.Peer{Labels: []model.Label{{Key: "app", Value: fmt.Sprint(i)}}}, Count: 1})
 	}
 	m.see([]model.Node{node})
@@ -130,5 +205,20 @@ func TestLargeClustersAreNotForgotten(t *testing.T) {
 	}
 	if &m.sites[0].peers[0] != first {
 		t.Error("what was compiled of the pods was forgotten, although they are there")
+	}
+}
+
+// TestWaitingPodsAreNotForgotten compiles more different pods that need a place than that.
+func TestWaitingPodsAreNotForgotten(t *testing.T) {
+	s := &model.Snapshot{}
+	for i := range fewKnown + 1 {
+		s.Pending = append(s.Pending, model.Pending{Shape: &model.Shape{}, Peer: model.Peer{Labels: []model.Label{{Key: "app", Value: fmt.Sprint(i)}}}})
+	}
+	var m Memory
+	New(s, nil, &m)
+	last := &m.known[fewKnown]
+	New(s, nil, &m)
+	if &m.known[fewKnown] != last {
+		t.Error("the pods were forgotten, although they are there")
 	}
 }

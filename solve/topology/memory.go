@@ -24,11 +24,20 @@ type Memory struct {
 
 	alternatives map[string][]model.Requirements // by text of a filter: what nodes are chosen by
 
-	most int // size from which on it is emptied, to be rid of pods that are gone
+	most    int  // size from which on it is emptied, to be rid of pods that are gone
+	emptied bool // for the last Snapshot
 }
 
 // size is how many peers and terms are known.
 func (m *Memory) size() int { return len(m.known) + len(m.antis) }
+
+// keep makes room for twice what is known if it was emptied for the last Snapshot: all of it
+// is there.
+func (m *Memory) keep() {
+	if m.emptied {
+		m.most = max(fewKnown, 2*m.size())
+	}
+}
 
 // crowd is what was compiled of a node of the Snapshot.
 type crowd struct {
@@ -50,16 +59,16 @@ type setting struct {
 
 // Bounds of what is kept.
 const (
-	mostPeers    = 20_000
+	fewKnown     = 20_000 // peers and terms that are kept in any case
 	mostSettings = 16
 	mostFilters  = 256
 )
 
 // see takes in the nodes of a Snapshot.
 func (m *Memory) see(nodes []model.Node) {
-	if m.peers == nil || m.size() > m.most {
-		*m = Memory{peers: map[string]int{}, terms: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}, alternatives: map[string][]model.Requirements{}, index: newIndex()}
-		defer func() { m.most = max(mostPeers, 2*m.size()) }()
+	if m.emptied = m.peers == nil || m.size() > m.most; m.emptied {
+		*m = Memory{peers: map[string]int{}, terms: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}, alternatives: map[string][]model.Requirements{}, index: newIndex(), emptied: true}
+		defer m.keep()
 	}
 	for i := range nodes {
 		n := &nodes[i]
@@ -80,7 +89,7 @@ func (m *Memory) see(nodes []model.Node) {
 	}
 	if len(nodes) < len(m.sites) {
 		m.forget(len(nodes))
-		for i := len(nodes); i < len(m.sites); i++ {
+		for i := len(m.sites) - 1; i >= len(nodes); i-- {
 			m.vacate(i)
 		}
 		m.sites = m.sites[:len(nodes)]

@@ -17,8 +17,8 @@ func (st *State) Wants(kind, other int) bool {
 	return false
 }
 
-// FollowedBy reports whether a kind that has affinity to this one, which may be the kind
-// itself, is one of some.
+// FollowedBy reports whether some accepts a kind that has affinity to this one, which may be
+// the kind itself.
 func (st *State) FollowedBy(kind int, some func(kind int) bool) bool {
 	if st.followers == nil {
 		st.followers = map[*tally][]int{}
@@ -31,7 +31,7 @@ func (st *State) FollowedBy(kind int, some func(kind int) bool) bool {
 	return slices.ContainsFunc(st.kinds[kind].adds, func(t *tally) bool { return slices.ContainsFunc(st.followers[t], some) })
 }
 
-// Any is all kinds.
+// Any accepts every kind.
 func Any(int) bool { return true }
 
 // Awaited reports whether others do not count on being the first because of the kind.

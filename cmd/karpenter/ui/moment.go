@@ -62,7 +62,7 @@ func newState(m Moment, revision int) *state {
 	out := &state{Moment: m, revision: revision, answers: map[string]explain.NodeAnswer{}}
 	d := decider(m.Situation.Policy)
 	out.plan = d.Decide(s)
-	var fresh *model.Plan
+	fresh := out.plan // without nodes, it is the one from scratch
 	out.report = plan.Of(s, plan.Decider{
 		Decide: func(*model.Snapshot) *model.Plan { return out.plan },
 		Place:  func(s *model.Snapshot) *model.Plan { fresh = d.Place(s); return fresh },

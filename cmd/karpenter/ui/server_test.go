@@ -253,6 +253,16 @@ func TestUIAnswers(t *testing.T) {
 }
 
 // TestUIIsDocumented: docs/ui.md has every field of the answers.
+// TestUIWithoutNodes: a cluster in which nothing runs yet has pages, too.
+func TestUIWithoutNodes(t *testing.T) {
+	_, h := serve(t, "type m cpu=4 mem=16Gi pods=58 zones=a on-demand=0.2\npool general\npods web-1..3 cpu=1 mem=1Gi\n")
+	for _, path := range paths() {
+		if a, body := ask(t, "GET", h.URL+path, "", nil); a.StatusCode != http.StatusOK && path != "/api/v1/nodes/n1" {
+			t.Errorf("%s: %s %s", path, a.Status, body)
+		}
+	}
+}
+
 func TestUIIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/ui.md")
 	if err != nil {
