@@ -41,6 +41,17 @@ func (s *PodSelector) Selects(p *Peer) bool {
 	return (named || s.ByNamespace && meets(p.NamespaceLabels, s.NamespaceLabels)) && meets(p.Labels, s.Labels)
 }
 
+// Label returns a label that every pod has which the selector picks, if it asks for one with
+// a single value: other pods need not be asked about.
+func (s *PodSelector) Label() (Label, bool) {
+	for _, r := range s.Labels {
+		if !r.Complement && len(r.Values) == 1 {
+			return Label{r.Key, r.Values[0]}, true
+		}
+	}
+	return Label{}, false
+}
+
 func meets(labels []Label, demands Requirements) bool {
 	for _, r := range demands {
 		i, ok := slices.BinarySearchFunc(labels, r.Key, func(l Label, key string) int { return strings.Compare(l.Key, key) })

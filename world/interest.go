@@ -3,6 +3,7 @@
 package world
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -36,12 +37,79 @@ type selector struct {
 
 // mentions is what the selectors that may select pods of a namespace ask.
 type mentions struct {
-	selectors map[*selector]bool
-	keys      map[string]int // of labels; by how many selectors
+	selectors int
+	asking    map[model.Label]map[*selector]bool // by a label that those have which it selects; the zero Label = it names none
+	keys      map[string]int                     // of labels; by how many selectors
 }
 
 func newMentions() mentions {
-	return mentions{selectors: map[*selector]bool{}, keys: map[string]int{}}
+	return mentions{asking: map[model.Label]map[*selector]bool{}, keys: map[string]int{}}
+}
+
+// selecting counts the selectors that select p.
+func (m *mentions) selecting(p *model.Peer) int {
+	n := 0
+	count := func(l model.Label) {
+		for s := range m.asking[l] {
+			if s.Selects(p) {
+				n++
+			}
+		}
+	}
+	count(model.Label{})
+	for _, l := range p.Labels {
+		count(l)
+	}
+	return n
+}
+
+// peers are those of a namespace.
+type peers struct {
+	byText map[string]*peer
+	having map[model.Label]map[*peer]bool
+}
+
+func newPeers() peers {
+	return peers{byText: map[string]*peer{}, having: map[model.Label]map[*peer]bool{}}
+}
+
+func (c *peers) add(p *peer) {
+	c.byText[p.text] = p
+	for _, l := range p.Labels {
+		if c.having[l] == nil {
+			c.having[l] = map[*peer]bool{}
+		}
+		c.having[l][p] = true
+	}
+}
+
+func (c *peers) remove(p *peer) {
+	delete(c.byText, p.text)
+	for _, l := range p.Labels {
+		if delete(c.having[l], p); len(c.having[l]) == 0 {
+			delete(c.having, l)
+		}
+	}
+}
+
+// selected returns the peers that the selector selects.
+func (c *peers) selected(s *selector) iter.Seq[*peer] {
+	return func(yield func(*peer) bool) {
+		l, ok := s.Label()
+		if !ok {
+			for _, p := range c.byText {
+				if s.Selects(&p.Peer) && !yield(p) {
+					return
+				}
+			}
+			return
+		}
+		for p := range c.having[l] {
+			if s.Selects(&p.Peer) && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // peer is pods as selectors see them. The pods of a namespace that no selector
@@ -137,7 +205,7 @@ func (w *World) register(s *selector, by int) {
 		if m.register(s, by) {
 			w.remeet(name)
 		}
-		if len(m.selectors) == 0 {
+		if m.selectors == 0 {
 			delete(in.named, name)
 		}
 		w.weigh(s, name, by)
@@ -147,12 +215,16 @@ func (w *World) register(s *selector, by int) {
 // register reports whether pods have to be looked at again: other labels count
 // now, or the first or last selector has come or gone.
 func (m *mentions) register(s *selector, by int) bool {
-	if by > 0 {
-		m.selectors[s] = true
-	} else {
-		delete(m.selectors, s)
+	l, _ := s.Label()
+	if m.selectors += by; by > 0 {
+		if m.asking[l] == nil {
+			m.asking[l] = map[*selector]bool{}
+		}
+		m.asking[l][s] = true
+	} else if delete(m.asking[l], s); len(m.asking[l]) == 0 {
+		delete(m.asking, l)
 	}
-	return count(m.keys, s.Labels, by) || len(m.selectors) == 0 || by > 0 && len(m.selectors) == 1
+	return count(m.keys, s.Labels, by) || m.selectors == 0 || by > 0 && m.selectors == 1
 }
 
 // count counts the keys of demands and reports whether one is new or gone.
@@ -173,10 +245,7 @@ func (w *World) weigh(s *selector, namespace string, by int) {
 	if home == nil {
 		return
 	}
-	for _, p := range home.peers {
-		if !s.Selects(&p.Peer) {
-			continue
-		}
+	for p := range home.peers.selected(s) {
 		was := p.asked()
 		if p.selected += by; p.asked() != was {
 			p.flipped = true
@@ -190,7 +259,7 @@ func (w *World) weigh(s *selector, namespace string, by int) {
 func (w *World) meet(namespace string, labels map[string]string) *peer {
 	in := &w.interest
 	named := in.named[namespace]
-	if named == nil && len(in.every.selectors) == 0 {
+	if named == nil && in.every.selectors == 0 {
 		return nil
 	}
 	now := model.Peer{Namespace: namespace, NamespaceLabels: asked(w.namespaces[namespace], in.ofSpaces)}
@@ -199,31 +268,15 @@ func (w *World) meet(namespace string, labels map[string]string) *peer {
 	}
 	text := peerText(&now)
 	home := w.space(namespace)
-	p := home.peers[text]
+	p := home.peers.byText[text]
 	if p == nil {
-		p = &peer{Peer: now, text: text, selected: in.selecting(&now, named)}
-		home.peers[text] = p
+		p = &peer{Peer: now, text: text, selected: in.every.selecting(&now)}
+		if named != nil {
+			p.selected += named.selecting(&now)
+		}
+		home.peers.add(p)
 	}
 	return p
-}
-
-// selecting counts the selectors that select p.
-func (in *interest) selecting(p *model.Peer, named *mentions) int {
-	n := 0
-	for s := range in.every.selectors {
-		if s.Selects(p) {
-			n++
-		}
-	}
-	if named == nil {
-		return n
-	}
-	for s := range named.selectors {
-		if s.Selects(p) {
-			n++
-		}
-	}
-	return n
 }
 
 // asked returns the labels whose keys are among those asked for, sorted.
@@ -312,7 +365,7 @@ func (w *World) settle() {
 				w.resettle(p)
 			}
 		}
-		for _, p := range home.peers {
+		for _, p := range home.peers.byText {
 			p.flipped = false
 		}
 	}

@@ -75,7 +75,7 @@ func (w *World) part(p *pod) {
 		return
 	}
 	if g.peer.groups--; g.peer.groups == 0 {
-		delete(w.spaces[p.Namespace].peers, g.peer.text)
+		w.spaces[p.Namespace].peers.remove(g.peer)
 	}
 }
 

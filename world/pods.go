@@ -54,8 +54,8 @@ type shape struct {
 type space struct {
 	pods    map[string]*pod
 	budgets map[string]*budget
-	peers   map[string]*peer // by text; of pods that have not ended
-	asked   int              // how often that what is asked about the pods has changed
+	peers   peers // of pods that have not ended
+	asked   int   // how often that what is asked about the pods has changed
 }
 
 // budget is a DisruptionBudget of a namespace.
@@ -285,7 +285,7 @@ func newShape(s *model.Shape) *shape {
 func (w *World) space(namespace string) *space {
 	s := w.spaces[namespace]
 	if s == nil {
-		s = &space{pods: map[string]*pod{}, budgets: map[string]*budget{}, peers: map[string]*peer{}}
+		s = &space{pods: map[string]*pod{}, budgets: map[string]*budget{}, peers: newPeers()}
 		w.spaces[namespace] = s
 	}
 	return s

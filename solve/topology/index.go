@@ -46,17 +46,6 @@ type selector struct {
 	peers found
 }
 
-// label returns a label that all pods have which the selector picks, if it asks for any with
-// one value.
-func label(s *model.PodSelector) (model.Label, bool) {
-	for _, r := range s.Labels {
-		if !r.Complement && len(r.Values) == 1 {
-			return model.Label{Key: r.Key, Value: r.Values[0]}, true
-		}
-	}
-	return model.Label{}, false
-}
-
 // enter takes in a new peer, and returns its number.
 func (x *index) enter(p *model.Peer) int {
 	n := len(x.known)
@@ -71,7 +60,7 @@ func (x *index) enter(p *model.Peer) int {
 func (x *index) expect(a anti) int {
 	n := len(x.antis)
 	x.antis = append(x.antis, a)
-	if l, ok := label(&a.Select); ok {
+	if l, ok := a.Select.Label(); ok {
 		x.asking[l] = append(x.asking[l], n)
 	} else {
 		x.anyway = append(x.anyway, n)
@@ -81,7 +70,7 @@ func (x *index) expect(a anti) int {
 
 // picked returns the peers that the selector picks, ascending.
 func (x *index) picked(s *selector) []int {
-	if l, ok := label(s.PodSelector); s.peers.asked < len(x.known) && ok {
+	if l, ok := s.Label(); s.peers.asked < len(x.known) && ok {
 		s.peers.add(x.having[l], func(p int) bool { return s.Selects(x.known[p]) })
 	} else {
 		for p := s.peers.asked; p < len(x.known); p++ {
