@@ -30,7 +30,7 @@ type Knapsack struct {
 // Reset forgets the items and sets the room.
 func (k *Knapsack) Reset(room []float64) {
 	k.Room = append(k.Room[:0], room...)
-	k.Value, k.Most, k.Request = k.Value[:0], k.Most[:0], k.Request[:0]
+	k.Value, k.Most, k.Request, k.basis = k.Value[:0], k.Most[:0], k.Request[:0], k.basis[:0]
 }
 
 // Add adds an item of which there are most.

@@ -34,12 +34,13 @@ func TestKnapsack(t *testing.T) {
 	}
 }
 
-// TestKnapsackAgain checks that a knapsack whose values change is worth what a
-// new one is.
+// TestKnapsackAgain checks that a knapsack whose values change, or that is filled again after
+// a Reset, is worth what a new one is.
 func TestKnapsackAgain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
+	var k Knapsack
 	for n := range 500 {
-		var k, anew Knapsack
+		var anew Knapsack
 		k.Reset([]float64{1 + 9*rng.Float64(), 1 + 9*rng.Float64(), float64(1 + rng.IntN(9))})
 		for range 1 + rng.IntN(20) {
 			k.Add(0, float64(1+rng.IntN(5)), []float64{rng.Float64(), rng.Float64() * float64(rng.IntN(2)), 1})

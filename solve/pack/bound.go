@@ -75,9 +75,11 @@ func (v *proof) relaxation(divided map[*demand]*division) *relaxation {
 		out.of = append(out.of, out.divided(divided[d], float64(min(bought[d], 1)))) // the others have room
 	}
 	items := 0
+	var s store
 	for _, n := range v.nodesWithKept() {
 		v.budget.Spend(len(v.demands))
-		var s store
+		s.Reset(v.roomOf(n.Free))
+		s.pieces = s.pieces[:0]
 		for at, d := range v.demands {
 			if divided[d] == nil || fit.Room(n.Free, d.Shape.Requests, 1) == 0 || !n.Takes(d.Shape) {
 				continue
@@ -93,10 +95,10 @@ func (v *proof) relaxation(divided map[*demand]*division) *relaxation {
 			}
 		}
 		if len(s.pieces) > 0 {
-			s.Room = v.roomOf(n.Free)
 			s.prices = make([]float64, len(s.Room))
 			if items += len(s.pieces); items <= mostStored {
 				out.stores = append(out.stores, s)
+				s = store{}
 			} else {
 				out.beyond, out.crowded = out.beyond+s.worth(out.proved, out.part), true
 			}
@@ -428,7 +430,7 @@ func (v *proof) roomOf(free model.Resources) []float64 {
 
 // addTo adds pods of d, worth nothing yet, to a knapsack for what is free on a node.
 func (v *proof) addTo(sack *lp.Knapsack, free model.Resources, d *demand, most int) {
-	var request []float64
+	request := make([]float64, 0, 8) // enough for what most clusters request, without allocation
 	for _, r := range v.wanted {
 		request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
 	}
