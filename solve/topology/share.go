@@ -4,62 +4,6 @@ package topology
 
 import "slices"
 
-// Follows reports whether the kind has pod affinity.
-func (st *State) Follows(kind int) bool { return len(st.kinds[kind].affinity) > 0 }
-
-// Wants reports whether the kind has affinity to pods of the other kind.
-func (st *State) Wants(kind, other int) bool {
-	for _, a := range st.kinds[kind].affinity {
-		if slices.Contains(st.kinds[other].adds, a.tallies[0]) {
-			return true
-		}
-	}
-	return false
-}
-
-// FollowedBy reports whether some accepts a kind that has affinity to this one, which may be
-// the kind itself.
-func (st *State) FollowedBy(kind int, some func(kind int) bool) bool {
-	if st.followers == nil {
-		st.followers = map[*tally][]int{}
-		for k := range st.kinds {
-			for _, a := range st.kinds[k].affinity {
-				st.followers[a.tallies[0]] = append(st.followers[a.tallies[0]], k)
-			}
-		}
-	}
-	return slices.ContainsFunc(st.kinds[kind].adds, func(t *tally) bool { return slices.ContainsFunc(st.followers[t], some) })
-}
-
-// Any accepts every kind.
-func Any(int) bool { return true }
-
-// Awaited reports whether others do not count on being the first because of the kind.
-func (st *State) Awaited(kind int) bool {
-	return st.FollowedBy(kind, func(k int) bool {
-		return slices.ContainsFunc(st.kinds[k].affinity, func(a *affinity) bool { return slices.Contains(a.before, kind) })
-	})
-}
-
-// Leaders returns by kind the kinds that it has affinity to.
-func (st *State) Leaders() [][]int {
-	counted := map[*tally][]int{} // kinds
-	for kind := range st.kinds {
-		for _, t := range st.kinds[kind].adds {
-			counted[t] = append(counted[t], kind)
-		}
-	}
-	out := make([][]int, len(st.kinds))
-	for kind := range st.kinds {
-		for _, a := range st.kinds[kind].affinity {
-			out[kind] = append(out[kind], counted[a.tallies[0]]...)
-		}
-		slices.Sort(out[kind])
-		out[kind] = slices.Compact(out[kind])
-	}
-	return out
-}
-
 // Minds returns the numbers of the keys, but the hostname, by which it matters
 // to the kind where pods of others are.
 func (st *State) Minds(kind int) []int {

@@ -238,26 +238,6 @@ func (st *State) Starts(kind int) bool {
 	return slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool { return a.first() })
 }
 
-// GiveUp says that no pod of the kind will be bound, so that others do not count on
-// one to be the first.
-func (st *State) GiveUp(kind int) {
-	st.giveUp(func(k int) bool { return k == kind })
-}
-
-// Hurry says that pods are bound before all others that they have affinity to, if they
-// have it to each other.
-func (st *State) Hurry() {
-	st.giveUp(func(int) bool { return true })
-}
-
-func (st *State) giveUp(which func(kind int) bool) {
-	for i := range st.kinds {
-		for _, a := range st.kinds[i].affinity {
-			a.before = slices.DeleteFunc(a.before, which)
-		}
-	}
-}
-
 // Waits reports whether pods of the kind could be the first of those they have affinity
 // to, if others were not likely bound before.
 func (st *State) Waits(kind int) bool {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"iter"
+	"slices"
+)
+
+// Follows reports whether the kind has pod affinity.
+func (st *State) Follows(kind int) bool { return len(st.kinds[kind].affinity) > 0 }
+
+// Wants reports whether the kind has affinity to pods of the other kind.
+func (st *State) Wants(kind, other int) bool {
+	for _, a := range st.kinds[kind].affinity {
+		if slices.Contains(st.kinds[other].adds, a.tallies[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+// followersOf returns the kinds that have affinity to this one, which may be the kind itself.
+func (st *State) followersOf(kind int) iter.Seq[int] {
+	if st.followers == nil {
+		st.followers = map[*tally][]int{}
+		for k := range st.kinds {
+			for _, a := range st.kinds[k].affinity {
+				st.followers[a.tallies[0]] = append(st.followers[a.tallies[0]], k)
+			}
+		}
+	}
+	return func(yield func(int) bool) {
+		for _, t := range st.kinds[kind].adds {
+			for _, k := range st.followers[t] {
+				if !yield(k) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// FollowedBy reports whether some accepts a kind that has affinity to this one, which may be
+// the kind itself.
+func (st *State) FollowedBy(kind int, some func(kind int) bool) bool {
+	for k := range st.followersOf(kind) {
+		if some(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// Any accepts every kind.
+func Any(int) bool { return true }
+
+// Awaited reports whether others do not count on being the first because of the kind.
+func (st *State) Awaited(kind int) bool {
+	return st.FollowedBy(kind, func(k int) bool {
+		return slices.ContainsFunc(st.kinds[k].affinity, func(a *affinity) bool { return slices.Contains(a.before, kind) })
+	})
+}
+
+// GiveUp says that no pod of the kind will be bound, so that others do not count on
+// one to be the first.
+func (st *State) GiveUp(kind int) {
+	for k := range st.followersOf(kind) {
+		for _, a := range st.kinds[k].affinity {
+			a.before = slices.DeleteFunc(a.before, func(other int) bool { return other == kind })
+		}
+	}
+}
+
+// Hurry says that pods are bound before all others that they have affinity to, if they
+// have it to each other.
+func (st *State) Hurry() {
+	for k := range st.kinds {
+		for _, a := range st.kinds[k].affinity {
+			a.before = nil
+		}
+	}
+}
+
+// Leaders returns by kind the kinds that it has affinity to.
+func (st *State) Leaders() [][]int {
+	counted := map[*tally][]int{} // kinds
+	for kind := range st.kinds {
+		for _, t := range st.kinds[kind].adds {
+			counted[t] = append(counted[t], kind)
+		}
+	}
+	out := make([][]int, len(st.kinds))
+	for kind := range st.kinds {
+		for _, a := range st.kinds[kind].affinity {
+			out[kind] = append(out[kind], counted[a.tallies[0]]...)
+		}
+		slices.Sort(out[kind])
+		out[kind] = slices.Compact(out[kind])
+	}
+	return out
+}
