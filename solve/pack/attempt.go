@@ -44,7 +44,7 @@ func build(q *problem) *draft {
 // keep theirs. For few pods that is tried whatever it takes.
 func buildInTurn(q *problem) *draft {
 	x := buildWith(q, lessons{})
-	if x.abandoned != inProgress || x.overspends() || x.budget.Overdrawn() && q.pods() > mostOneByOne || !slices.ContainsFunc(x.demands, func(d *demand) bool { return (x.moved || len(d.left) > 0) && x.topology.Waits(d.kind) }) {
+	if x.abandoned != inProgress || x.overspends() || x.budget.Overdrawn() && q.toPlace > mostOneByOne || !slices.ContainsFunc(x.demands, func(d *demand) bool { return (x.moved || len(d.left) > 0) && x.topology.Waits(d.kind) }) {
 		return x
 	}
 	out := buildWith(q, lessons{hurry: true})
@@ -73,7 +73,7 @@ func buildWith(q *problem, known lessons) *draft {
 	x, before := newDraft(q, known), q.budget.Left()
 	for tried := 1; attempt(x) && tried < attempts && !x.budget.Overdrawn(); tried++ {
 		took := before - q.budget.Left()
-		if before = q.budget.Left(); before < took && q.pods() > mostOneByOne {
+		if before = q.budget.Left(); before < took && q.toPlace > mostOneByOne {
 			break
 		}
 		x = newDraft(q, x.known)

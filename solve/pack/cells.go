@@ -85,7 +85,7 @@ func (s domains) cellsOf(d *demand, keys []int) []*cell {
 // all that rules let d have there first, or as many as are there when the pods are in
 // all of them.
 func (s domains) sharers(d *demand, areas int) int {
-	return max(min(len(d.left), s.topology.Skew(d.kind)), s.pods()/max(areas, 1), 1)
+	return max(min(len(d.left), s.topology.Skew(d.kind)), s.toPlace/max(areas, 1), 1)
 }
 
 // quote sets what a new node in the cell would cost a pod of d, if so many share it.

@@ -36,7 +36,7 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 			d := demand{kind: kind, Demand: q.compile(pending), left: pending.Pods}
 			d.firm = q.buyable(d.Demand)
 			d.buyable = d.firm
-			q.startDemands = append(q.startDemands, d)
+			q.startDemands, q.toPlace = append(q.startDemands, d), q.toPlace+len(d.Pods)
 		}
 	}
 	slices.SortStableFunc(q.startDemands, hardestFirst)

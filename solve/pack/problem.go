@@ -53,6 +53,7 @@ type remembered struct {
 	regions      map[string][]region // by the labels that tell them apart
 	regionsKnown int
 	mentions     map[string][]string // by label: values that nodes or pods name; nil = to be seen
+	toPlace      int                 // pods
 	soft         bool                // some NodePool or node has a taint that pods only prefer to avoid
 }
 
@@ -155,13 +156,4 @@ type trial struct {
 type reservations struct {
 	offers fit.Bits         // that take from one
 	left   map[string]int64 // by ID: nodes it still gives
-}
-
-// pods returns how many pods are to be placed.
-func (q *problem) pods() int {
-	n := 0
-	for i := range q.startDemands {
-		n += len(q.startDemands[i].Pods)
-	}
-	return n
 }
