@@ -38,7 +38,7 @@ type selector struct {
 // mentions is what the selectors that may select pods of a namespace ask.
 type mentions struct {
 	selectors int
-	asking    map[model.Label]map[*selector]bool // by a label that those have which it selects; the zero Label = it names none
+	asking    map[model.Label]map[*selector]bool // by their Label; the zero Label = they have none
 	keys      map[string]int                     // of labels; by how many selectors
 }
 
@@ -73,38 +73,33 @@ func newPeers() peers {
 	return peers{byText: map[string]*peer{}, having: map[model.Label]map[*peer]bool{}}
 }
 
-func (c *peers) add(p *peer) {
-	c.byText[p.text] = p
+func (all *peers) add(p *peer) {
+	all.byText[p.text] = p
 	for _, l := range p.Labels {
-		if c.having[l] == nil {
-			c.having[l] = map[*peer]bool{}
+		if all.having[l] == nil {
+			all.having[l] = map[*peer]bool{}
 		}
-		c.having[l][p] = true
+		all.having[l][p] = true
 	}
 }
 
-func (c *peers) remove(p *peer) {
-	delete(c.byText, p.text)
+func (all *peers) remove(p *peer) {
+	delete(all.byText, p.text)
 	for _, l := range p.Labels {
-		if delete(c.having[l], p); len(c.having[l]) == 0 {
-			delete(c.having, l)
+		if delete(all.having[l], p); len(all.having[l]) == 0 {
+			delete(all.having, l)
 		}
 	}
 }
 
 // selected returns the peers that the selector selects.
-func (c *peers) selected(s *selector) iter.Seq[*peer] {
+func (all *peers) selected(s *selector) iter.Seq[*peer] {
+	some := maps.Values(all.byText)
+	if l, ok := s.Label(); ok {
+		some = maps.Keys(all.having[l])
+	}
 	return func(yield func(*peer) bool) {
-		l, ok := s.Label()
-		if !ok {
-			for _, p := range c.byText {
-				if s.Selects(&p.Peer) && !yield(p) {
-					return
-				}
-			}
-			return
-		}
-		for p := range c.having[l] {
+		for p := range some {
 			if s.Selects(&p.Peer) && !yield(p) {
 				return
 			}

@@ -52,9 +52,9 @@ func likedMore(a, b liked) int {
 	switch {
 	case a.left != b.left:
 		return cmp.Compare(b.left, a.left)
-	case a.harms != b.harms && a.harms:
+	case a.harms && !b.harms:
 		return -1
-	case a.harms != b.harms:
+	case b.harms && !a.harms:
 		return 1
 	}
 	return cmp.Compare(a.stand, b.stand)
@@ -95,7 +95,7 @@ func (ask *inquiry) rehearse(o *offer) bool {
 // than most.
 func (ask *inquiry) risk(o *offer, most float64) float64 {
 	stands := ask.stands(o)
-	takes := ask.takes(o, stands)
+	takes := ask.taking(o, stands)
 	for i := range stands {
 		for _, p := range stands[i].standIns {
 			if takes[p] == nil {
@@ -104,12 +104,12 @@ func (ask *inquiry) risk(o *offer, most float64) float64 {
 		}
 	}
 	r := &rehearsal{ask, stands, takes, map[*model.Pending][]liked{}}
-	pods := 0
+	count := 0
 	for i := range o.pending {
-		pods += len(o.pending[i].Pods)
+		count += len(o.pending[i].Pods)
 	}
-	for i := range o.pending {
-		r.likes[&o.pending[i]] = r.best(&o.pending[i], pods) // fewer are reached when a pod chooses
+	for i := range o.pending { // of so many stands, the other pods leave one as it is
+		r.likes[&o.pending[i]] = r.best(&o.pending[i], count)
 	}
 	worst := 0.0
 	for order := range orders(o.pending) {
@@ -128,7 +128,6 @@ func (r *rehearsal) best(p *model.Pending, most int) []liked {
 		if !r.takes[p][i] {
 			continue
 		}
-		r.stands[i].free = r.stands[i].row.Free
 		l, ok := r.stands[i].likedBy(i, p)
 		if !ok || len(out) == most && likedMore(out[most-1], l) < 0 {
 			continue
@@ -150,9 +149,9 @@ func (s *stand) likedBy(i int, p *model.Pending) (liked, bool) {
 	return liked{i, s.left(p.Shape.Requests), s.drivesOut(p.Shape.Requests)}, true
 }
 
-// takes returns by entry which of the stands, those of launches last, its pods
+// taking returns by entry which of the stands, those of launches last, its pods
 // may go to.
-func (sc *scene) takes(o *offer, stands []stand) map[*model.Pending][]bool {
+func (sc *scene) taking(o *offer, stands []stand) map[*model.Pending][]bool {
 	planned := map[string]*model.Node{}
 	launches := stands[len(stands)-len(o.command.Launches):]
 	for i := range o.command.Moves {
@@ -232,7 +231,7 @@ func (sc *scene) stands(o *offer) []stand {
 	var out []stand
 	for i := range sc.stage {
 		if sc.stage[i].Node != nil && !slices.Contains(o.sites, i) && (o.fits(sc.stage[i].Free) || sc.lodgers.fits(sc.stage[i].Free)) {
-			out = append(out, stand{row: sc.stage[i], standIns: sc.lodgers.at[i]})
+			out = append(out, stand{row: sc.stage[i], standIns: sc.lodgers.at[i], free: sc.stage[i].Free})
 		}
 	}
 	for i := range o.command.Launches {
@@ -245,7 +244,8 @@ func (sc *scene) stands(o *offer) []stand {
 				model.LabelZone: l.Zone, model.LabelCapacityType: l.CapacityType, model.LabelInstanceType: l.Type, model.LabelNodePool: l.Pool,
 			})...),
 		}
-		out = append(out, stand{row: fit.NewNodeRow(n, len(sc.s.Nodes)+i, sc.s.Daemons, sc.memory.Book(&sc.s))})
+		row := fit.NewNodeRow(n, len(sc.s.Nodes)+i, sc.s.Daemons, sc.memory.Book(&sc.s))
+		out = append(out, stand{row: row, free: row.Free})
 	}
 	return out
 }

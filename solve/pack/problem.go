@@ -53,7 +53,7 @@ type remembered struct {
 	regions      map[string][]region // by the labels that tell them apart
 	regionsKnown int
 	mentions     map[string][]string // by label: values that nodes or pods name; nil = to be seen
-	toPlace      int                 // pods
+	toPlace      int                 // how many pods are to be placed
 	soft         bool                // some NodePool or node has a taint that pods only prefer to avoid
 }
 

@@ -17,18 +17,10 @@ func (b Balance) Counts(domain int) (least, most int) {
 
 // Balances returns those of the kind.
 func (st *State) Balances(kind int) []Balance {
-	if st.counting == nil {
-		st.counting = map[*tally]int{}
-		for k := range st.kinds {
-			for _, t := range st.kinds[k].adds {
-				st.counting[t]++
-			}
-		}
-	}
 	var out []Balance
 	k := &st.kinds[kind]
 	for i := range k.spreads {
-		if s := &k.spreads[i]; s.tally.key != Hostname && s.self > 0 && st.counting[s.tally] == 1 {
+		if s := &k.spreads[i]; s.tally.key != Hostname && s.self > 0 && len(st.addersOf(s.tally)) == 1 {
 			out = append(out, Balance{s.tally.key, s.MaxSkew, s.tally})
 		}
 	}

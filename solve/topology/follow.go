@@ -84,16 +84,10 @@ func (st *State) Hurry() {
 
 // Leaders returns by kind the kinds that it has affinity to.
 func (st *State) Leaders() [][]int {
-	counted := map[*tally][]int{} // kinds
-	for kind := range st.kinds {
-		for _, t := range st.kinds[kind].adds {
-			counted[t] = append(counted[t], kind)
-		}
-	}
 	out := make([][]int, len(st.kinds))
 	for kind := range st.kinds {
 		for _, a := range st.kinds[kind].affinity {
-			out[kind] = append(out[kind], counted[a.tallies[0]]...)
+			out[kind] = append(out[kind], st.addersOf(a.tallies[0])...)
 		}
 		slices.Sort(out[kind])
 		out[kind] = slices.Compact(out[kind])

@@ -129,7 +129,6 @@ func (st *State) Apart() [][]int {
 }
 
 func (st *State) findApart() [][]int {
-	adders := st.adders()
 	out := make([][]int, len(st.kinds))
 	apart := func(a, b int) {
 		if a != b {
@@ -140,14 +139,14 @@ func (st *State) findApart() [][]int {
 		k := &st.kinds[i]
 		for _, t := range k.empties {
 			if t.key == Hostname {
-				for _, j := range adders[t] {
+				for _, j := range st.addersOf(t) {
 					apart(i, j)
 				}
 			}
 		}
 		for j := range k.spreads {
 			if s := &k.spreads[j]; s.tally.key == Hostname {
-				for _, other := range adders[s.tally] {
+				for _, other := range st.addersOf(s.tally) {
 					if !st.spreadAlike(i, other, s) {
 						apart(i, other)
 					}
@@ -165,11 +164,10 @@ func (st *State) findApart() [][]int {
 // Mixed reports whether some kinds are kept apart only because one of them,
 // which is not spread over nodes itself, counts for the other's spread.
 func (st *State) Mixed() bool {
-	adders := st.adders()
 	for i := range st.kinds {
 		for j := range st.kinds[i].spreads {
 			s := &st.kinds[i].spreads[j]
-			if s.tally.key == Hostname && slices.ContainsFunc(adders[s.tally], func(o int) bool { return o != i && !st.spreadAlike(i, o, s) }) {
+			if s.tally.key == Hostname && slices.ContainsFunc(st.addersOf(s.tally), func(o int) bool { return o != i && !st.spreadAlike(i, o, s) }) {
 				return true
 			}
 		}
@@ -185,7 +183,6 @@ type Group struct {
 
 // Groups returns the kinds that are spread over nodes and counted together.
 func (st *State) Groups() []Group {
-	adders := st.adders()
 	var out []Group
 	for i := range st.kinds {
 		for j := range st.kinds[i].spreads {
@@ -194,7 +191,7 @@ func (st *State) Groups() []Group {
 				continue
 			}
 			g := Group{Limit: s.MaxSkew}
-			for _, other := range adders[s.tally] {
+			for _, other := range st.addersOf(s.tally) {
 				if other == i || st.spreadAlike(i, other, s) {
 					g.Kinds = append(g.Kinds, other)
 				}
@@ -213,18 +210,4 @@ func (st *State) spreadAlike(kind, other int, s *spread) bool {
 	return s.self > 0 && slices.ContainsFunc(st.kinds[other].spreads, func(o spread) bool {
 		return o.tally.key == Hostname && o.self > 0 && o.MaxSkew == s.MaxSkew && slices.Contains(st.kinds[kind].adds, o.tally)
 	})
-}
-
-// adders returns for each tally on the hostname the kinds that count in it,
-// ascending.
-func (st *State) adders() map[*tally][]int {
-	out := map[*tally][]int{}
-	for i := range st.kinds {
-		for _, t := range st.kinds[i].adds {
-			if known := out[t]; t.key == Hostname && (len(known) == 0 || known[len(known)-1] != i) {
-				out[t] = append(known, i)
-			}
-		}
-	}
-	return out
 }

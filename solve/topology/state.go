@@ -38,7 +38,22 @@ type State struct {
 type links struct {
 	apart     [][]int          // what Apart returned
 	followers map[*tally][]int // kinds that have affinity to what it counts
-	counting  map[*tally]int   // how many kinds count in it
+	adders    map[*tally][]int // kinds that count in it, ascending
+}
+
+// addersOf returns the kinds that count in the tally, ascending.
+func (st *State) addersOf(t *tally) []int {
+	if st.adders == nil {
+		st.adders = map[*tally][]int{}
+		for k := range st.kinds {
+			for _, t := range st.kinds[k].adds {
+				if some := st.adders[t]; len(some) == 0 || some[len(some)-1] != k {
+					st.adders[t] = append(some, k)
+				}
+			}
+		}
+	}
+	return st.adders[t]
 }
 
 // expected is the nodes that a plan adds, the sites after those of the Snapshot.

@@ -252,7 +252,6 @@ func TestUIAnswers(t *testing.T) {
 	}
 }
 
-// TestUIIsDocumented: docs/ui.md has every field of the answers.
 // TestUIWithoutNodes: a cluster in which nothing runs yet has pages, too.
 func TestUIWithoutNodes(t *testing.T) {
 	_, h := serve(t, "type m cpu=4 mem=16Gi pods=58 zones=a on-demand=0.2\npool general\npods web-1..3 cpu=1 mem=1Gi\n")
@@ -263,6 +262,7 @@ func TestUIWithoutNodes(t *testing.T) {
 	}
 }
 
+// TestUIIsDocumented: docs/ui.md has every field of the answers.
 func TestUIIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/ui.md")
 	if err != nil {
