@@ -3,6 +3,7 @@
 package whole
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,6 +40,11 @@ type fixture struct {
 // cluster until the last test ends: NodePools of others are part of the weather.
 func setUp(t *testing.T, bootDelay time.Duration) *fixture {
 	f := &fixture{T: t, Cluster: shared.Cluster(t), name: strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))}
+	t.Cleanup(func() {
+		if t.Failed() {
+			f.Log(f.story())
+		}
+	})
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.name}})
 	f.apply(fmt.Sprintf(`
 apiVersion: karpenter.kwok.sh/v1alpha1
@@ -102,6 +108,40 @@ func (f *fixture) scale(d *appsv1.Deployment, replicas int32) {
 	if err := f.Client.Patch(f.Context(), d, patch); err != nil {
 		f.Fatal(err)
 	}
+}
+
+// story tells how the test's pods and nodes are, and what happened to them, for
+// whoever reads a failure.
+func (f *fixture) story() string {
+	var out strings.Builder
+	list := func(l client.ObjectList, options ...client.ListOption) {
+		if err := f.Client.List(context.Background(), l, options...); err != nil {
+			fmt.Fprintln(&out, err)
+		}
+	}
+	var nodes corev1.NodeList
+	list(&nodes, client.MatchingLabels{v1.NodePoolLabelKey: f.name})
+	for _, n := range nodes.Items {
+		fmt.Fprintf(&out, "node %s in %s, taints %v, deleted %v\n", n.Name, n.Labels[corev1.LabelTopologyZone], n.Spec.Taints, n.DeletionTimestamp)
+	}
+	var pods corev1.PodList
+	list(&pods, client.InNamespace(f.name))
+	for _, p := range pods.Items {
+		fmt.Fprintf(&out, "pod %s is %s on %q, deleted %v\n", p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp)
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled {
+				fmt.Fprintf(&out, "  scheduled %s since %s: %s\n", c.Status, c.LastTransitionTime.Format(time.TimeOnly), c.Message)
+			}
+		}
+	}
+	var events corev1.EventList
+	list(&events)
+	for _, e := range events.Items {
+		if e.Namespace == f.name || strings.HasPrefix(e.InvolvedObject.Name, f.name) {
+			fmt.Fprintf(&out, "%s ×%d %s %s: %s\n", e.CreationTimestamp.Format(time.TimeOnly), max(1, e.Count), e.InvolvedObject.Name, e.Reason, e.Message)
+		}
+	}
+	return out.String()
 }
 
 // running says what keeps n pods of the test from running.
