@@ -16,7 +16,9 @@ import (
 	"karpenter/e2e/harness"
 )
 
-// workload makes a Deployment of small pods with the label app=name.
+// workload makes a Deployment of small pods with the label app=name. One node
+// can run all pods of a test: the scheduler fills the node that comes first, and
+// a pod that must follow another into a full node waits forever.
 func (f *fixture) workload(name string, replicas int32, edit func(*corev1.PodSpec)) {
 	f.Helper()
 	labels := map[string]string{"app": name}
@@ -26,7 +28,7 @@ func (f *fixture) workload(name string, replicas int32, edit func(*corev1.PodSpe
 	d.Spec.Template.Spec = corev1.PodSpec{
 		NodeSelector: map[string]string{"test": f.name},
 		Containers: []corev1.Container{{Name: "c", Image: "c", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": quantity("100m"), "memory": quantity("64Mi")},
+			Requests: corev1.ResourceList{"cpu": quantity("50m"), "memory": quantity("64Mi")},
 		}}},
 	}
 	edit(&d.Spec.Template.Spec)
