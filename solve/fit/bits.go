@@ -49,6 +49,13 @@ func (b Bits) Add(c Bits) {
 	}
 }
 
+// Keep takes out of b what is not in c.
+func (b Bits) Keep(c Bits) {
+	for i, w := range c {
+		b[i] &= w
+	}
+}
+
 // Remove takes the members of c out of b.
 func (b Bits) Remove(c Bits) {
 	for i, w := range c {
@@ -59,8 +66,8 @@ func (b Bits) Remove(c Bits) {
 // Range is a half-open interval of indices.
 type Range struct{ From, To int }
 
-// addRange adds the integers of the range.
-func (b Bits) addRange(r Range) {
+// AddRange adds the integers of the range.
+func (b Bits) AddRange(r Range) {
 	i := r.From
 	for ; i < r.To && i%64 != 0; i++ {
 		b.Set(i)

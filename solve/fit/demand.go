@@ -57,7 +57,7 @@ func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []m
 
 // kept returns the offers as a set to keep, whatever becomes of b.
 func (c *Catalogue) kept(b Bits) OfferSet {
-	s := compact(b)
+	s := Compact(b)
 	if s.bits != nil {
 		s.bits = c.one(b)
 	}

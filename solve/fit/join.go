@@ -12,7 +12,7 @@ const mostJoined = 256
 // leaves out alternatives that allow no offer and, of several demands, all but the first
 // of very many. The shape says what else the pods ask for; steps is what it took.
 func (c *Catalogue) Join(s model.Shape, pins model.Requirements, ds ...*Demand) (joined *Demand, steps int) {
-	alts := []alternative{{pins, compact(c.MatchAll(pins))}}
+	alts := []alternative{{pins, Compact(c.MatchAll(pins))}}
 	for _, d := range ds {
 		var next []alternative
 		for i := range alts {
@@ -49,7 +49,7 @@ func (c *Catalogue) both(a, b *alternative) alternative {
 		if _, named := a.demands.Get(r.Key); named {
 			together, _ := demands.Get(r.Key)
 			if open := c.Spelling(r.Key).Open; !open.Empty() {
-				offers = offers.and(compact(c.Match(together)))
+				offers = offers.and(Compact(c.Match(together)))
 			}
 		}
 	}

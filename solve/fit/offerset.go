@@ -20,8 +20,8 @@ type OfferSet struct {
 // half of the memory.
 const mostListed = 1
 
-// compact returns the set. It keeps b, unless that has few members.
-func compact(b Bits) OfferSet {
+// Compact returns the set. It keeps b, unless that has few members.
+func Compact(b Bits) OfferSet {
 	n := b.Count()
 	if n > mostListed*len(b) {
 		return OfferSet{bits: b, words: len(b)}
@@ -128,7 +128,7 @@ func (s OfferSet) Any(r Range) bool {
 // and returns the offers that are in both sets.
 func (s OfferSet) and(o OfferSet) OfferSet {
 	if s.bits != nil && o.bits != nil {
-		return compact(s.bits.And(o.bits))
+		return Compact(s.bits.And(o.bits))
 	}
 	if s.bits != nil {
 		s, o = o, s

@@ -85,40 +85,42 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 		return f
 	}
 	f := &future{
-		pool: l.poolOf(b.offer), demands: l.demandsOf(*b),
+		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: fit.Compact(l.ways(b, fits)),
 		labels: map[string][]model.Requirement{}, values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
-	possible := []fit.Bits{pool.Allowed}
-	for _, r := range l.askedOf(*b) {
-		possible = append(possible, l.catalogue.Match(r))
-	}
-	all := func(sets []fit.Bits, o int) bool {
-		return !slices.ContainsFunc(sets, func(s fit.Bits) bool { return !s.Has(o) })
-	}
-	now, bought := l.setsOf(*b), map[string]bool{} // by capacity type: a launch asks for these and no others
-	var offers []int
-	for t := range fits.All() {
-		launched := false
-		for o := l.catalogue.Types[t].Offers.From; o < l.catalogue.Types[t].Offers.To; o++ {
-			if l.reservation(o) == l.reservation(b.offer) {
-				if all(now, o) {
-					launched, bought[l.catalogue.Offers[o].CapacityType] = true, true
-				}
-				if all(possible, o) {
-					offers = append(offers, o)
-				}
-			}
-		}
-		if !launched {
-			for len(offers) > 0 && l.catalogue.Offers[offers[len(offers)-1]].Type == t {
-				offers = offers[:len(offers)-1]
-			}
-		}
-	}
-	f.ways = fit.SetOf(len(l.catalogue.Offers), slices.DeleteFunc(offers, func(o int) bool { return !bought[l.catalogue.Offers[o].CapacityType] }))
 	l.futures.equal[name] = f
 	l.futures.ways += f.ways.Count()
 	return f
+}
+
+// ways returns the offers that a launch of the bin may become: of types it can list, of
+// those that fit, in capacity types it asks for.
+func (l *outlook) ways(b *bin, fits fit.Bits) fit.Bits {
+	now, possible := fit.NewBits(len(l.catalogue.Offers)), slices.Clone(l.pool(b.offer).Allowed)
+	for t := range fits.All() {
+		now.AddRange(l.catalogue.Types[t].Offers)
+	}
+	for _, s := range l.setsOf(*b) {
+		now.Keep(s)
+	}
+	l.keepReservation(now, b.offer)
+	for _, r := range l.askedOf(*b) {
+		possible.Keep(l.catalogue.Match(r))
+	}
+	l.keepReservation(possible, b.offer)
+	for _, r := range l.catalogue.Spelling(model.LabelCapacityType).Labels {
+		if some := l.catalogue.Match(r); !now.Overlaps(some) {
+			possible.Remove(some)
+		}
+	}
+	listed := fit.NewBits(len(l.catalogue.Offers))
+	for t := range fits.All() {
+		if of := l.catalogue.Types[t].Offers; now.Any(of) {
+			listed.AddRange(of)
+		}
+	}
+	possible.Keep(listed)
+	return possible
 }
 
 // match returns the offers that could meet the requirements.

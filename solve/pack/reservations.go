@@ -21,6 +21,22 @@ func (q *problem) reservation(offer int) string {
 	return q.catalogue.Offers[offer].ReservationID
 }
 
+// keepReservation takes the offers out of the set that have another reservation than
+// the offer, or one where it has none.
+func (q *problem) keepReservation(set fit.Bits, offer int) {
+	id := q.reservation(offer)
+	if id == "" {
+		set.Remove(q.reservations.offers)
+		return
+	}
+	set.Keep(q.reservations.offers)
+	for o := range set.All() {
+		if q.reservation(o) != id {
+			set.Unset(o)
+		}
+	}
+}
+
 // reservationLabel returns what asks the provider for the reservation of the
 // offer, if the offer says.
 func (q *problem) reservationLabel(offer int) (model.Requirement, bool) {
