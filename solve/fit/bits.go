@@ -63,8 +63,20 @@ func (b Bits) Remove(c Bits) {
 	}
 }
 
+// common returns how many integers are in both sets.
+func (b Bits) common(c Bits) int {
+	n := 0
+	for i, w := range b {
+		n += bits.OnesCount64(w & c[i])
+	}
+	return n
+}
+
 // Range is a half-open interval of indices.
 type Range struct{ From, To int }
+
+// words returns where in Bits the integers of the range are.
+func (r Range) words() Range { return Range{r.From / 64, (r.To + 63) / 64} }
 
 // AddRange adds the integers of the range.
 func (b Bits) AddRange(r Range) {

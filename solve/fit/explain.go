@@ -50,22 +50,24 @@ func anyOf(terms []model.Requirements) []model.Requirements {
 
 func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []string) []model.Step {
 	p := &c.Pools[pool]
-	left := c.in(p.Offers)
+	left, words := c.in(p.Offers), p.Offers.words()
+	n := p.Offers.To - p.Offers.From // how many are left
 	var steps []model.Step
 	// narrowTo applies a constraint. One that excludes nothing is not worth
 	// telling; the hint, made of what was left before, is for one that excludes
 	// everything.
 	narrowTo := func(to Bits, step model.Step, hint func(before Bits) string) bool {
-		before := left
-		left = left.And(to)
-		step.Left = left.Count()
+		step.Left = left[words.From:words.To].common(to[words.From:words.To])
 		if step.Left == 0 {
-			step.Hint = hint(before)
+			step.Hint = hint(left)
 		}
-		if len(steps) == 0 || step.Left < before.Count() {
+		if len(steps) == 0 || step.Left < n {
 			steps = append(steps, step)
 		}
-		return step.Left > 0
+		if n = step.Left; n > 0 {
+			left[words.From:words.To].Keep(to[words.From:words.To])
+		}
+		return n > 0
 	}
 	narrow := func(to Bits, constraint string, hint func(before Bits) string) bool {
 		return narrowTo(to, model.Step{Constraint: constraint}, hint)

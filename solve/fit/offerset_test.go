@@ -64,7 +64,7 @@ func TestOfferSet(t *testing.T) {
 func TestDivide(t *testing.T) {
 	sets := [][]int{{0, 1, 2, 3, 4}}
 	for _, of := range [][]int32{{0, 1, 0, -1, 1}, {0, 0, 0, 0, 1}} {
-		sets = divide(sets, &Spelling{Of: of, Labels: make([]model.Requirement, 2)})
+		sets = divide(sets, &Spelling{Of: of, Labels: make([]model.Requirement, 2)}, make([]int, 5))
 	}
 	if want := [][]int{{0, 2}, {1}, {4}, {3}}; !slices.EqualFunc(sets, want, slices.Equal) {
 		t.Errorf("divided into %v, want %v", sets, want)

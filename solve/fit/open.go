@@ -23,12 +23,11 @@ func (c *Catalogue) Open(pool int, key string) bool {
 // Asks reports whether the shape demands something of a key the pool leaves
 // open.
 func (c *Catalogue) Asks(pool int, s *model.Shape) bool {
-	for _, alt := range s.Alternatives() {
-		if slices.ContainsFunc(alt, func(r model.Requirement) bool { return c.Open(pool, r.Key) }) {
-			return true
-		}
+	asks := func(rs model.Requirements) bool {
+		return slices.ContainsFunc(rs, func(r model.Requirement) bool { return c.Open(pool, r.Key) })
 	}
-	return false
+	some := func(terms []model.Requirements) bool { return slices.ContainsFunc(terms, asks) }
+	return asks(s.Selector) || some(s.Terms) || some(s.VolumeTerms) || some(s.DeviceTerms) || some(s.GroupTerms)
 }
 
 func (c *Catalogue) isOpen(p *Pool, key string) bool {

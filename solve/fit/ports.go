@@ -204,7 +204,7 @@ func (c *Catalogue) Alike(labels []string) [][]int {
 	if out, ok := c.alike[name]; ok {
 		return out
 	}
-	all := make([]int, len(c.Offers))
+	all, next := make([]int, len(c.Offers)), make([]int, len(c.Offers))
 	for o := range all {
 		all[o] = o
 	}
@@ -213,7 +213,8 @@ func (c *Catalogue) Alike(labels []string) [][]int {
 		out = append(out, all)
 	}
 	for _, key := range labels {
-		out = divide(out, c.Spelling(key))
+		out = divide(out, c.Spelling(key), next)
+		all, next = next, all
 	}
 	slices.SortFunc(out, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
 	if (len(c.alike)+1)*len(c.Offers) > mostAlike {
@@ -223,11 +224,12 @@ func (c *Catalogue) Alike(labels []string) [][]int {
 	return out
 }
 
-// divide divides sets of offers by what is known of a label.
-func divide(sets [][]int, s *Spelling) [][]int {
+// divide divides sets of offers by what is known of a label. It writes what it returns
+// to all, which is as long as there are offers.
+func divide(sets [][]int, s *Spelling, all []int) [][]int {
 	var out [][]int
 	size := make([]int, len(s.Labels)+1) // by label; the first is none
-	into, all := make([][]int, len(size)), make([]int, len(s.Of))
+	into := make([][]int, len(size))
 	for _, offers := range sets {
 		for _, o := range offers {
 			size[s.Of[o]+1]++

@@ -143,6 +143,11 @@ func (t *atlas) regionsOf(keys []int) []region {
 // cheapest returns the cheapest of the sets of offers, and for each value of a label
 // the cheapest that has it: more are told apart only by many keys together.
 func (t *atlas) cheapest(alike [][]int, labels []string) [][]int {
+	spelled, seen := make([]*fit.Spelling, len(labels)), make([][]bool, len(labels)) // by label; the first value seen is none
+	for k, name := range labels {
+		spelled[k] = t.catalogue.Spelling(name)
+		seen[k] = make([]bool, len(spelled[k].Labels)+1)
+	}
 	price := make([]model.Price, len(alike))
 	order := make([]int, len(alike))
 	for i, offers := range alike {
@@ -152,13 +157,10 @@ func (t *atlas) cheapest(alike [][]int, labels []string) [][]int {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(price[a], price[b]), cmp.Compare(a, b)) })
-	seen, chosen := make([]map[int32]bool, len(labels)), order[:mostSets:mostSets]
+	chosen := order[:mostSets:mostSets]
 	for n, i := range order {
-		for k, name := range labels {
-			of := t.catalogue.Spelling(name).Of[alike[i][0]]
-			if seen[k] == nil {
-				seen[k] = map[int32]bool{}
-			}
+		for k, s := range spelled {
+			of := s.Of[alike[i][0]] + 1
 			if !seen[k][of] && n >= mostSets && chosen[len(chosen)-1] != i {
 				chosen = append(chosen, i)
 			}

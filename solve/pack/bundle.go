@@ -96,9 +96,14 @@ func (s domains) largest(d, target *demand, limit int) (best area, most int) {
 	var price model.Price
 	for _, a := range s.atlas.areas(keys) {
 		allowed := s.admits(d, a.place, limit)
+		if allowed == 0 {
+			continue
+		}
 		for o := range a.offers.All() {
-			row := &s.catalogue.Types[s.catalogue.Offers[o].Type]
-			if allowed == 0 || !offers.Has(o) || !s.plentiful(o, d) || s.limits.allow(row.Pool, row.Capacity, 1) == 0 {
+			if !offers.Has(o) || !s.plentiful(o, d) {
+				continue
+			}
+			if row := &s.catalogue.Types[s.catalogue.Offers[o].Type]; s.limits.allow(row.Pool, row.Capacity, 1) == 0 {
 				continue
 			}
 			n := s.carries(o, offers, taken, d.Shape.Requests, allowed)

@@ -177,7 +177,7 @@ func (r repair) onto(d *demand, n *fit.NodeRow) bool {
 // toBin puts pods of d on a new node, as many as it takes.
 func (r repair) toBin(d *demand, i int) bool {
 	moved := false
-	for r.canJoin(d, i) && r.intoBin(d, i) {
+	for r.canJoin(d, i) && r.mayHold(i, d) && r.intoBin(d, i) {
 		moved = true
 	}
 	return moved
