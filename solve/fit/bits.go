@@ -75,11 +75,40 @@ func (b Bits) common(c Bits) int {
 // Range is a half-open interval of indices.
 type Range struct{ From, To int }
 
-// words returns where in Bits the integers of the range are.
-func (r Range) words() Range { return Range{r.From / 64, (r.To + 63) / 64} }
+// Window is the words of Bits that have the integers of a range, which may be few of
+// all. They are a set by themselves, of integers less than those of the words before.
+type Window struct{ from, to int }
 
-// AddRange adds the integers of the range.
-func (b Bits) AddRange(r Range) {
+// Window returns the window with the integers of the range.
+func (r Range) Window() Window { return Window{r.From / 64, (r.To + 63) / 64} }
+
+// Of returns what of b is in the window. It is a part of b.
+func (w Window) Of(b Bits) Bits { return b[w.from:w.to] }
+
+// First is the integer that is 0 in the window.
+func (w Window) First() int { return 64 * w.from }
+
+// end is the first integer after the window.
+func (w Window) end() int { return 64 * w.to }
+
+// Empty returns a set for the integers of the window.
+func (w Window) Empty() Bits { return make(Bits, w.to-w.from) }
+
+// Add adds the integers of the range to a set of the window.
+func (w Window) Add(b Bits, r Range) { b.addRange(Range{r.From - w.First(), r.To - w.First()}) }
+
+// Any reports whether some integer of the range is in a set of the window.
+func (w Window) Any(b Bits, r Range) bool { return b.Any(Range{r.From - w.First(), r.To - w.First()}) }
+
+// Widen returns a set of the window as one for the integers 0 to n-1.
+func (w Window) Widen(b Bits, n int) Bits {
+	out := NewBits(n)
+	copy(w.Of(out), b)
+	return out
+}
+
+// addRange adds the integers of the range.
+func (b Bits) addRange(r Range) {
 	i := r.From
 	for ; i < r.To && i%64 != 0; i++ {
 		b.Set(i)

@@ -124,6 +124,6 @@ func (c *Catalogue) Reservations() []string { return slices.Sorted(maps.Keys(c.r
 // in returns the offers of a range.
 func (c *Catalogue) in(r Range) Bits {
 	out := NewBits(len(c.Offers))
-	out.AddRange(r)
+	out.addRange(r)
 	return out
 }

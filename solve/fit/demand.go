@@ -57,7 +57,7 @@ func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []m
 
 // kept returns the offers as a set to keep, whatever becomes of b.
 func (c *Catalogue) kept(b Bits) OfferSet {
-	s := Compact(b)
+	s := compact(b)
 	if s.bits != nil {
 		s.bits = c.one(b)
 	}
@@ -143,13 +143,13 @@ func (d *Demand) Under(offer int) int {
 }
 
 // OffersAt returns the offers allowed under the conjunction that At returns.
-func (d *Demand) OffersAt(offer int) Bits {
+func (d *Demand) OffersAt(offer int) OfferSet {
 	for _, a := range d.alts {
 		if a.offers.Has(offer) {
-			return a.offers.Bits()
+			return a.offers
 		}
 	}
-	return nil
+	return OfferSet{}
 }
 
 // tolerated returns the usable offers of the pools whose taints are tolerated.

@@ -50,22 +50,24 @@ func anyOf(terms []model.Requirements) []model.Requirements {
 
 func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []string) []model.Step {
 	p := &c.Pools[pool]
-	left, words := c.in(p.Offers), p.Offers.words()
-	n := p.Offers.To - p.Offers.From // how many are left
+	window := p.Offers.Window()
+	left, n := window.Empty(), p.Offers.To-p.Offers.From // and how many these are
+	window.Add(left, p.Offers)
 	var steps []model.Step
 	// narrowTo applies a constraint. One that excludes nothing is not worth
 	// telling; the hint, made of what was left before, is for one that excludes
 	// everything.
 	narrowTo := func(to Bits, step model.Step, hint func(before Bits) string) bool {
-		step.Left = left[words.From:words.To].common(to[words.From:words.To])
+		to = window.Of(to)
+		step.Left = left.common(to)
 		if step.Left == 0 {
-			step.Hint = hint(left)
+			step.Hint = hint(window.Widen(left, len(c.Offers)))
 		}
-		if len(steps) == 0 || step.Left < n {
+		if step.Left < n {
 			steps = append(steps, step)
 		}
 		if n = step.Left; n > 0 {
-			left[words.From:words.To].Keep(to[words.From:words.To])
+			left.Keep(to)
 		}
 		return n > 0
 	}
@@ -73,14 +75,16 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 		return narrowTo(to, model.Step{Constraint: constraint}, hint)
 	}
 	say := func(text string) func(Bits) string { return func(Bits) string { return text } }
-	if !narrow(left, "offerings", say("the NodeClass offers no instance types")) ||
-		!narrow(p.Allowed, model.PoolRequirements, say("they exclude every instance type: "+p.Pool.Requirements.String())) ||
+	if n == 0 {
+		return []model.Step{{Constraint: "offerings", Hint: "the NodeClass offers no instance types"}}
+	}
+	steps = append(steps, model.Step{Constraint: "offerings", Left: n})
+	if !narrow(p.Allowed, model.PoolRequirements, say("they exclude every instance type: "+p.Pool.Requirements.String())) ||
 		!narrow(p.Usable, "unavailable offerings", say("the cloud has no capacity; Karpenter asks again in a few minutes")) {
 		return steps
 	}
 	if t, bad := model.Untolerated(p.Taints, s.Tolerations); bad {
-		narrow(NewBits(len(c.Offers)), "taint "+t.String()+" is not tolerated", say("add a toleration for it to the pod"))
-		return steps
+		return append(steps, model.Step{Constraint: "taint " + t.String() + " is not tolerated", Hint: "add a toleration for it to the pod"})
 	}
 	for _, r := range demands.own {
 		if !narrow(c.Match(r), wording(s, r), func(before Bits) string { return c.labelHint(pool, before, s, r) }) {
@@ -113,6 +117,6 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 			return steps
 		}
 	}
-	narrow(c.roomy(s, left), "requests "+s.Requests.Format(names), func(before Bits) string { return c.sizeHint(pool, before, s, names) })
+	narrow(c.roomy(s, window.Widen(left, len(c.Offers))), "requests "+s.Requests.Format(names), func(before Bits) string { return c.sizeHint(pool, before, s, names) })
 	return steps
 }

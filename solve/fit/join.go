@@ -12,7 +12,7 @@ const mostJoined = 256
 // leaves out alternatives that allow no offer and, of several demands, all but the first
 // of very many. The shape says what else the pods ask for; steps is what it took.
 func (c *Catalogue) Join(s model.Shape, pins model.Requirements, ds ...*Demand) (joined *Demand, steps int) {
-	alts := []alternative{{pins, Compact(c.MatchAll(pins))}}
+	alts := []alternative{{pins, compact(c.MatchAll(pins))}}
 	for _, d := range ds {
 		var next []alternative
 		for i := range alts {
@@ -34,6 +34,7 @@ func (c *Catalogue) Join(s model.Shape, pins model.Requirements, ds ...*Demand) 
 		s.Terms = append(s.Terms, a.demands)
 		out.Offers.Add(a.offers.Bits())
 	}
+	out.Offers = c.one(out.Offers)
 	return &Demand{Shape: &s, constraints: out}, steps
 }
 
@@ -49,7 +50,7 @@ func (c *Catalogue) both(a, b *alternative) alternative {
 		if _, named := a.demands.Get(r.Key); named {
 			together, _ := demands.Get(r.Key)
 			if open := c.Spelling(r.Key).Open; !open.Empty() {
-				offers = offers.and(Compact(c.Match(together)))
+				offers = offers.and(compact(c.Match(together)))
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
 		}
 		r = own.Intersect(r)
 	}
-	m.AddRange(p.Offers)
+	m.addRange(p.Offers)
 	labels := c.labelsOf(poolKey{pool, r.Key})
 	switch {
 	case labels.byValue == nil || r.Complement && (r.Gte.Set || r.Lte.Set):

@@ -20,8 +20,8 @@ type OfferSet struct {
 // half of the memory.
 const mostListed = 1
 
-// Compact returns the set. It keeps b, unless that has few members.
-func Compact(b Bits) OfferSet {
+// compact returns the set. It keeps b, unless that has few members.
+func compact(b Bits) OfferSet {
 	n := b.Count()
 	if n > mostListed*len(b) {
 		return OfferSet{bits: b, words: len(b)}
@@ -32,6 +32,21 @@ func Compact(b Bits) OfferSet {
 	}
 	for i := range b.All() {
 		s.list = append(s.list, int32(i))
+	}
+	return s
+}
+
+// SetIn returns a set of the window as one of so many offers there are.
+func SetIn(w Window, b Bits, offers int) OfferSet {
+	s := OfferSet{words: (offers + 63) / 64}
+	n := b.Count()
+	if n > mostListed*s.words {
+		s.bits = w.Widen(b, offers)
+		return s
+	}
+	s.list = make([]int32, 0, n)
+	for i := range b.All() {
+		s.list = append(s.list, int32(w.First()+i))
 	}
 	return s
 }
@@ -90,6 +105,25 @@ func (s OfferSet) All() iter.Seq[int] {
 	}
 }
 
+// Keep takes out of a set of the window what is not in s.
+func (s OfferSet) Keep(w Window, b Bits) {
+	if s.bits != nil {
+		b.Keep(w.Of(s.bits))
+		return
+	}
+	both := w.Empty()
+	from, _ := slices.BinarySearch(s.list, int32(w.First()))
+	for _, i := range s.list[from:] {
+		if int(i) >= w.end() {
+			break
+		}
+		if b.Has(int(i) - w.First()) {
+			both.Set(int(i) - w.First())
+		}
+	}
+	copy(b, both)
+}
+
 // Overlaps reports whether some offer is in both sets.
 func (s OfferSet) Overlaps(b Bits) bool {
 	if s.bits != nil {
@@ -128,7 +162,7 @@ func (s OfferSet) Any(r Range) bool {
 // and returns the offers that are in both sets.
 func (s OfferSet) and(o OfferSet) OfferSet {
 	if s.bits != nil && o.bits != nil {
-		return Compact(s.bits.And(o.bits))
+		return compact(s.bits.And(o.bits))
 	}
 	if s.bits != nil {
 		s, o = o, s

@@ -37,7 +37,7 @@ func TestOfferSet(t *testing.T) {
 		members, other := draw(offers), draw(offers)
 		cut := rng.IntN(len(members) + 1)
 		bits := bitsOf(offers, members)
-		for _, s := range []OfferSet{SetOf(offers, members[cut:], members[:cut]), Compact(slices.Clone(bits))} {
+		for _, s := range []OfferSet{SetOf(offers, members[cut:], members[:cut]), compact(slices.Clone(bits))} {
 			from := rng.IntN(offers)
 			r := Range{from, from + rng.IntN(offers-from)}
 			within := slices.ContainsFunc(members, func(o int) bool { return r.From <= o && o < r.To })

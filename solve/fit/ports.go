@@ -79,7 +79,7 @@ func (c *Catalogue) valuesLess(key string, offers, bad Bits) (values []string, s
 
 // add adds an alternative that is looked at after the others.
 func (d *Demand) add(demands model.Requirements, offers Bits) {
-	d.alts = append(d.alts, alternative{demands, Compact(offers)})
+	d.alts = append(d.alts, alternative{demands, compact(offers)})
 	d.Offers.Add(offers)
 }
 
@@ -100,7 +100,7 @@ func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
 		out.Offers = out.Offers.And(s)
 	}
 	for _, a := range d.alts {
-		out.alts = append(out.alts, alternative{a.demands, Compact(a.offers.Bits().And(out.Offers))})
+		out.alts = append(out.alts, alternative{a.demands, compact(a.offers.Bits().And(out.Offers))})
 	}
 	return out
 }

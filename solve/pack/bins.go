@@ -89,27 +89,23 @@ func (x *draft) demandsOn(b bin, key string) model.Requirements {
 
 // offersOf is where a node of the bin could be launched.
 func (x *draft) offersOf(b bin) fit.Bits {
-	sets := x.setsOf(b)
-	out := sets[0]
-	for _, s := range sets[1:] {
-		out = out.And(s)
-	}
-	return x.alike(b.offer, out)
+	window := x.pool(b.offer).Offers.Window()
+	return window.Widen(x.offersWithin(window, b), len(x.catalogue.Offers))
 }
 
-// setsOf returns the sets that offers of the bin are in, besides those of the same
-// reservation.
-func (x *draft) setsOf(b bin) []fit.Bits {
-	out := []fit.Bits{x.pool(b.offer).Usable}
+// offersWithin is offersOf in the window of the pool.
+func (x *draft) offersWithin(window fit.Window, b bin) fit.Bits {
+	out := slices.Clone(window.Of(x.pool(b.offer).Usable))
 	for _, p := range b.take {
-		out = append(out, x.demands[p.demand].OffersAt(b.offer))
+		x.demands[p.demand].OffersAt(b.offer).Keep(window, out)
 	}
 	if b.onDemand {
-		out = append(out, x.catalogue.Match(model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand)))
+		out.Keep(window.Of(x.catalogue.Match(model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand))))
 	}
 	if b.within != nil {
-		out = append(out, b.within)
+		out.Keep(window.Of(b.within))
 	}
+	x.keepAlike(window, out, b.offer)
 	return out
 }
 

@@ -213,8 +213,7 @@ func (x *boxer) anchor(preferred int) (offer int, serves fit.Bits) {
 func (x *boxer) served(offer int) fit.Bits {
 	out := fit.NewBits(len(x.exemplars))
 	for class, d := range x.exemplars {
-		offers := d.OffersAt(offer)
-		if offers == nil || !offers.Contains(x.offers) {
+		if offers := d.OffersAt(offer); offers.Empty() || !offers.Bits().Contains(x.offers) {
 			continue
 		}
 		narrows := false

@@ -154,8 +154,7 @@ func (s domains) settledFor(d *demand, c *cell) func(offer int) bool {
 	}
 	pinned := s.catalogue.MatchAll(c.pins)
 	type choices struct {
-		pool   int
-		offers *uint64 // of the alternative
+		pool, under int // and which alternative
 	}
 	known := map[choices]bool{}
 	return func(offer int) bool {
@@ -163,12 +162,12 @@ func (s domains) settledFor(d *demand, c *cell) func(offer int) bool {
 		if len(s.floors[pool]) == 0 {
 			return true
 		}
-		at := d.OffersAt(offer)
-		spans, ok := known[choices{pool, &at[0]}]
+		at := choices{pool, d.Under(offer)}
+		spans, ok := known[at]
 		if !ok {
-			v := s.varietyOf(pool, s.alike(offer, at.And(pinned).And(s.catalogue.Pools[pool].Usable)), d.At(offer).And(c.pins...))
+			v := s.varietyOf(pool, s.alike(offer, d.OffersAt(offer).Bits().And(pinned).And(s.catalogue.Pools[pool].Usable)), d.At(offer).And(c.pins...))
 			spans = v.enough(s.fitting(v, d.Shape.Requests, nil))
-			known[choices{pool, &at[0]}] = spans
+			known[at] = spans
 		}
 		return spans
 	}

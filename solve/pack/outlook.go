@@ -85,7 +85,7 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 		return f
 	}
 	f := &future{
-		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: fit.Compact(l.ways(b, fits)),
+		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: l.ways(b, fits),
 		labels: map[string][]model.Requirement{}, values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
 	l.futures.equal[name] = f
@@ -95,32 +95,31 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 
 // ways returns the offers that a launch of the bin may become: of types it can list, of
 // those that fit, in capacity types it asks for.
-func (l *outlook) ways(b *bin, fits fit.Bits) fit.Bits {
-	now, possible := fit.NewBits(len(l.catalogue.Offers)), slices.Clone(l.pool(b.offer).Allowed)
+func (l *outlook) ways(b *bin, fits fit.Bits) fit.OfferSet {
+	pool := l.pool(b.offer)
+	window := pool.Offers.Window()
+	fitting, listed := window.Empty(), window.Empty()
 	for t := range fits.All() {
-		now.AddRange(l.catalogue.Types[t].Offers)
+		window.Add(fitting, l.catalogue.Types[t].Offers)
 	}
-	for _, s := range l.setsOf(*b) {
-		now.Keep(s)
-	}
-	l.keepReservation(now, b.offer)
+	now, possible := l.offersWithin(window, *b), slices.Clone(window.Of(pool.Allowed))
+	now.Keep(fitting)
 	for _, r := range l.askedOf(*b) {
-		possible.Keep(l.catalogue.Match(r))
+		possible.Keep(window.Of(l.catalogue.Match(r)))
 	}
-	l.keepReservation(possible, b.offer)
+	l.keepAlike(window, possible, b.offer)
 	for _, r := range l.catalogue.Spelling(model.LabelCapacityType).Labels {
-		if some := l.catalogue.Match(r); !now.Overlaps(some) {
+		if some := window.Of(l.catalogue.Match(r)); !now.Overlaps(some) {
 			possible.Remove(some)
 		}
 	}
-	listed := fit.NewBits(len(l.catalogue.Offers))
 	for t := range fits.All() {
-		if of := l.catalogue.Types[t].Offers; now.Any(of) {
-			listed.AddRange(of)
+		if of := l.catalogue.Types[t].Offers; window.Any(now, of) {
+			window.Add(listed, of)
 		}
 	}
 	possible.Keep(listed)
-	return possible
+	return fit.SetIn(window, possible, len(l.catalogue.Offers))
 }
 
 // match returns the offers that could meet the requirements.

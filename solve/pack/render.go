@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"fmt"
 	"slices"
 
 	"karpenter/model"
@@ -42,7 +43,7 @@ func (w report) render(plan *model.Plan) {
 	for _, b := range w.bins {
 		requests := w.podRequests(b)
 		offers := w.suppliedOffers(b)
-		key := offers.Key()
+		key := fmt.Sprint(w.poolOf(b.offer), w.pool(b.offer).Offers.Window().Of(offers).Key())
 		if menus[key] == nil {
 			menus[key] = w.menu(b.offer, offers)
 		}

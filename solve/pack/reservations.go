@@ -21,22 +21,6 @@ func (q *problem) reservation(offer int) string {
 	return q.catalogue.Offers[offer].ReservationID
 }
 
-// keepReservation takes the offers out of the set that have another reservation than
-// the offer, or one where it has none.
-func (q *problem) keepReservation(set fit.Bits, offer int) {
-	id := q.reservation(offer)
-	if id == "" {
-		set.Remove(q.reservations.offers)
-		return
-	}
-	set.Keep(q.reservations.offers)
-	for o := range set.All() {
-		if q.reservation(o) != id {
-			set.Unset(o)
-		}
-	}
-}
-
 // reservationLabel returns what asks the provider for the reservation of the
 // offer, if the offer says.
 func (q *problem) reservationLabel(offer int) (model.Requirement, bool) {
@@ -52,10 +36,18 @@ func (q *problem) reservationLabel(offer int) (model.Requirement, bool) {
 // alike returns those of the offers that a launch counting on this one may
 // become: the same reservation, or none.
 func (q *problem) alike(offer int, offers fit.Bits) fit.Bits {
+	out := slices.Clone(offers)
+	q.keepAlike(fit.Range{To: len(q.catalogue.Offers)}.Window(), out, offer)
+	return out
+}
+
+// keepAlike is alike in a set of the window, which it changes.
+func (q *problem) keepAlike(window fit.Window, set fit.Bits, offer int) {
 	if id := q.reservation(offer); id != "" {
-		return offers.And(q.catalogue.Reserved(id))
+		set.Keep(window.Of(q.catalogue.Reserved(id)))
+		return
 	}
-	return offers.Less(q.reservations.offers)
+	set.Remove(window.Of(q.reservations.offers))
 }
 
 // sorts divides offers into those that one launch can become.
