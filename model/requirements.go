@@ -61,10 +61,10 @@ func (rs Requirements) Value(key string) (string, bool) {
 
 // And returns rs with more added; an added key that is present is intersected.
 func (rs Requirements) And(more ...Requirement) Requirements {
-	out := slices.Clone(rs)
-	if len(more) > 0 {
-		out = slices.Grow(out, len(more))
+	if len(more) == 0 {
+		return slices.Clone(rs)
 	}
+	out := append(make(Requirements, 0, len(rs)+len(more)), rs...)
 	for _, r := range more {
 		if i, ok := out.find(r.Key); ok {
 			out[i] = out[i].Intersect(r)

@@ -47,17 +47,17 @@ func (x *draft) demandsOf(b bin) model.Requirements {
 // askedOf is what a node of the bin must satisfy besides what its pool demands. An
 // offer of the pool that meets it meets demandsOf, too.
 func (x *draft) askedOf(b bin) model.Requirements {
-	var out model.Requirements
+	var all []model.Requirement
 	for _, p := range b.take {
-		out = out.And(x.demands[p.demand].At(b.offer)...)
+		all = append(all, x.demands[p.demand].At(b.offer)...)
 	}
 	if b.zone != "" {
-		out = out.And(model.NewRequirement(model.LabelZone, model.In, b.zone))
+		all = append(all, model.NewRequirement(model.LabelZone, model.In, b.zone))
 	}
 	if r, ok := x.reservationLabel(b.offer); ok {
-		out = out.And(r)
+		all = append(all, r)
 	}
-	return out.Without(model.LabelRegistered, model.LabelInitialized)
+	return model.Requirements{}.And(all...).Without(model.LabelRegistered, model.LabelInitialized)
 }
 
 // mayBeIn reports whether a node of the bin can meet the pins of the area.

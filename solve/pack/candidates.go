@@ -33,11 +33,17 @@ func (m *market) candidates(open []*demand) []candidate {
 			all = m.varied(pool, p.Usable.Less(m.reservations.offers), all)
 			continue
 		}
+		own := fit.NewBits(len(m.classes))
+		for class := range asking.All() {
+			if m.classes[class].Any(p.Offers) {
+				own.Set(class)
+			}
+		}
 		for i := p.Types.From; i < p.Types.To; i++ {
 			row := &m.catalogue.Types[i]
 			if used.Any(row.Offers) && (model.Resources{}).Fits(row.Free) { // else its daemons alone ask for more than it has
 				before := len(all)
-				all = m.ofType(row, asking, all)
+				all = m.ofType(row, own, all)
 				if m.proving {
 					all = append(all[:before], m.unlike(all[before:], known)...)
 				}
@@ -86,7 +92,7 @@ func (m *market) unlike(some []candidate, known map[string]bool) []candidate {
 
 // ofType adds the offers of one type that some of the classes could use to out,
 // without those that cost no less than another of them which serves the same.
-func (m *market) ofType(row *fit.TypeRow, asking fit.Bits, out []candidate) []candidate {
+func (m *market) ofType(row *fit.TypeRow, classes fit.Bits, out []candidate) []candidate {
 	first := len(out)
 	serves := fit.NewBits(len(m.classes))
 	for i := row.Offers.From; i < row.Offers.To; i++ {
@@ -94,7 +100,7 @@ func (m *market) ofType(row *fit.TypeRow, asking fit.Bits, out []candidate) []ca
 			continue
 		}
 		clear(serves)
-		for class := range asking.All() {
+		for class := range classes.All() {
 			if m.classes[class].Has(i) {
 				serves.Set(class)
 			}
