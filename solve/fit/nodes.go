@@ -110,15 +110,18 @@ func maySuit(labels model.Requirements, s *model.Shape) bool {
 
 // Room returns how many pods requesting r fit into free, at most limit; none
 // when anything is overdrawn.
-func Room(free, r model.Resources, limit int) int {
+func Room(free, r model.Resources, limit int) int { return RoomBeside(nil, free, r, limit) }
+
+// RoomBeside is Room beside what is taken of free.
+func RoomBeside(taken, free, r model.Resources, limit int) int {
 	n := int64(limit)
 	for i, v := range r {
 		if v > 0 {
-			n = min(n, free.At(i)/v)
+			n = min(n, (free.At(i)-taken.At(i))/v)
 		}
 	}
-	for _, v := range free {
-		if v < 0 {
+	for i := range max(len(free), len(taken)) {
+		if free.At(i) < taken.At(i) {
 			return 0
 		}
 	}

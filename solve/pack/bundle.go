@@ -14,6 +14,9 @@ import (
 // launched for as if it were a single pod, its first, that requests what all of
 // them do.
 
+// stepsPerRoom is what it takes to see whether a type has room for a pod.
+const stepsPerRoom = 4
+
 // join settles pods of d that must run on the node of a pod they have affinity
 // to: on nodes there are, and with pods that are yet to be given nodes.
 func (s domains) join(d *demand) {
@@ -93,26 +96,51 @@ func (s domains) largest(d, target *demand, limit int) (best area, most int) {
 	if target != nil {
 		keys, offers, taken = s.jointKeys(d, target), offers.And(target.Offers), target.Shape.Requests
 	}
+	if limit == 0 || !s.anyRoom(offers, taken, d.Shape.Requests) {
+		return best, 0
+	}
+	s.budget.Spend(len(s.catalogue.Offers))
 	var price model.Price
 	for _, a := range s.atlas.areas(keys) {
 		allowed := s.admits(d, a.place, limit)
-		if allowed == 0 {
+		if allowed < max(most, 1) {
 			continue
 		}
+		at, n := -1, 0 // the type of the last offer, and how many pods it takes
 		for o := range a.offers.All() {
 			if !offers.Has(o) || !s.plentiful(o, d) {
 				continue
 			}
-			if row := &s.catalogue.Types[s.catalogue.Offers[o].Type]; s.limits.allow(row.Pool, row.Capacity, 1) == 0 {
-				continue
+			if of := s.catalogue.Offers[o].Type; of != at || len(s.floors[s.poolOf(o)]) > 0 {
+				row := &s.catalogue.Types[of]
+				if at, n = of, 0; s.limits.allow(row.Pool, row.Capacity, 1) > 0 {
+					n = s.carries(o, offers, taken, d.Shape.Requests, allowed)
+				}
 			}
-			n := s.carries(o, offers, taken, d.Shape.Requests, allowed)
 			if n > most || n == most && n > 0 && s.catalogue.Offers[o].Price < price {
 				best, most, price = a, n, s.catalogue.Offers[o].Price
 			}
 		}
 	}
 	return best, most
+}
+
+// anyRoom reports whether a type with one of the offers has room for the request beside
+// what is taken.
+func (q *problem) anyRoom(offers fit.Bits, taken, request model.Resources) bool {
+	for i := range q.catalogue.Pools {
+		p := &q.catalogue.Pools[i]
+		if !offers.Any(p.Offers) {
+			continue
+		}
+		q.budget.Spend(stepsPerRoom * (p.Types.To - p.Types.From))
+		for t := p.Types.From; t < p.Types.To; t++ {
+			if row := &q.catalogue.Types[t]; fit.RoomBeside(taken, row.Free, request, 1) > 0 && offers.Any(row.Offers) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // accompany ties pods of d to one pod, or bundle, of the target. It reports

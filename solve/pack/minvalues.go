@@ -115,7 +115,7 @@ func (q *problem) spanning(d *fit.Demand) *fit.Demand {
 // from the offer takes beside what is taken, if pods may use these offers.
 func (q *problem) carries(offer int, offers fit.Bits, taken, request model.Resources, limit int) int {
 	row := &q.catalogue.Types[q.catalogue.Offers[offer].Type]
-	n := fit.Room(row.Free.Minus(taken), request, limit)
+	n := fit.RoomBeside(taken, row.Free, request, limit)
 	if n == 0 || len(q.floors[row.Pool]) == 0 {
 		return n
 	}
