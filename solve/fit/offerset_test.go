@@ -15,26 +15,9 @@ import (
 func TestOfferSet(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	draw := func(offers int) []int {
-		var out []int
-		share := rng.Float64()
-		for o := range offers {
-			if rng.Float64() < share*share*share {
-				out = append(out, o)
-			}
-		}
-		return out
-	}
-	bitsOf := func(offers int, list []int) Bits {
-		out := NewBits(offers)
-		for _, o := range list {
-			out.Set(o)
-		}
-		return out
-	}
 	for range 1000 {
 		offers := 1 + rng.IntN(300)
-		members, other := draw(offers), draw(offers)
+		members, other := drawOffers(rng, offers), drawOffers(rng, offers)
 		cut := rng.IntN(len(members) + 1)
 		bits := bitsOf(offers, members)
 		for _, s := range []OfferSet{SetOf(offers, members[cut:], members[:cut]), compact(slices.Clone(bits))} {
@@ -55,6 +38,59 @@ func TestOfferSet(t *testing.T) {
 				t.Fatalf("seed %d: %v in %v: %t", seed, members, other, s.In(bitsOf(offers, other)))
 			case s.Overlaps(bitsOf(offers, other)) != common:
 				t.Fatalf("seed %d: %v overlaps %v: %t", seed, members, other, !common)
+			}
+		}
+	}
+}
+
+// drawOffers draws some of the offers, ascending.
+func drawOffers(rng *rand.Rand, offers int) []int {
+	var out []int
+	share := rng.Float64()
+	for o := range offers {
+		if rng.Float64() < share*share*share {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func bitsOf(offers int, list []int) Bits {
+	out := NewBits(offers)
+	for _, o := range list {
+		out.Set(o)
+	}
+	return out
+}
+
+// TestWindow has sets of a window answer as those of all offers do.
+func TestWindow(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for range 1000 {
+		offers := 1 + rng.IntN(1000)
+		from := rng.IntN(offers)
+		r := Range{from, from + rng.IntN(offers-from+1)}
+		all := NewBits(offers)
+		all.addRange(r)
+		w := r.Window()
+		part := w.Empty()
+		w.Add(part, r)
+		if !slices.Equal(w.Widen(part, offers), all) {
+			t.Fatalf("seed %d: %v of %d offers became %v", seed, r, offers, part)
+		}
+		members := drawOffers(rng, offers)
+		want := bitsOf(offers, members).And(all)
+		for _, s := range []OfferSet{SetOf(offers, members), compact(bitsOf(offers, members))} {
+			kept := slices.Clone(part)
+			if s.Keep(w, kept); !slices.Equal(w.Widen(kept, offers), want) {
+				t.Fatalf("seed %d: of %v, %v keep %v", seed, r, members, kept)
+			}
+			if got := SetIn(w, kept, offers); !slices.Equal(got.Bits(), want) || got.Key() != compact(want).Key() {
+				t.Fatalf("seed %d: %v of %v became %v", seed, members, r, got)
+			}
+			if some := (Range{r.From, r.From + (r.To-r.From)/2}); w.Any(kept, some) != want.Any(some) {
+				t.Fatalf("seed %d: %v has some of %v: %t", seed, want, some, w.Any(kept, some))
 			}
 		}
 	}
