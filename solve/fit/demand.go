@@ -64,6 +64,9 @@ func (c *Catalogue) kept(b Bits) OfferSet {
 	return s
 }
 
+// mostShared is up to how many words of sets are kept to be found again.
+const mostShared = 1 << 23
+
 // one returns a set that is equal to b and not changed any more: many pods may be launched
 // for on the same offers for different reasons.
 func (c *Catalogue) one(b Bits) Bits {
@@ -74,6 +77,9 @@ func (c *Catalogue) one(b Bits) Bits {
 	}
 	known = slices.Clone(b)
 	if !ok {
+		if (len(c.sets)+1)*len(b) > mostShared {
+			clear(c.sets)
+		}
 		c.sets[digest] = known
 	}
 	return known

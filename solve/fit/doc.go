@@ -12,7 +12,8 @@
 // with what pods demand once for all nodes that have them (taints.go, labels.go).
 //
 // What a requirement allows is a set of offers (Bits), computed once per
-// distinct requirement; what a shape allows is a handful of ANDs over those.
+// distinct requirement; what a shape allows is a handful of ANDs over those. A new node is
+// of one NodePool: its offers are looked at in the Window of that one.
 //
 // # Invariants
 //
