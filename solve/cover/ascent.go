@@ -192,17 +192,15 @@ func (a *ascent) cost() {
 	copy(a.least, a.floor)
 	n, at := a.dims, 0
 	for k, c := range a.among {
-		price, byLine, rates := max(a.Candidates[c].Price-a.Epsilon, 0), a.parts[k][n:], a.roomIn(c)
-		for d := range rates {
-			rates[d] = a.parts[k][d] / rates[d]
-		}
+		price, parts, room := max(a.Candidates[c].Price-a.Epsilon, 0), a.parts[k], a.roomIn(c)
+		byLine := parts[n:]
 		for i, l := range a.serves[c] {
 			sum := 0.0
 			if len(byLine) > 0 && byLine[i] > 0 {
 				sum = byLine[i] * (1 / float64(a.fits[c][i]))
 			}
 			for d, v := range a.request[l*n : (l+1)*n] {
-				sum += rates[d] * v
+				sum += parts[d] * (v / room[d])
 			}
 			sum *= price
 			if a.price[at] = sum; sum < a.least[l] {
