@@ -158,9 +158,14 @@ func (b *brute) withinLimits(m machine) bool {
 	return !slices.ContainsFunc(m.pool.Limits, func(l model.Limit) bool { return sum.At(l.Resource) > l.Max })
 }
 
-// joint returns the labels the node may have when it takes one more pod.
+// joint returns the labels the node may have when it takes one more pod, which could be
+// launched for there alone: a label that no one defines does not come with another pod that
+// merely excludes some of its values.
 func (b *brute) joint(n *bin, e *errand) []model.Requirements {
-	if e.node != "" || !slices.ContainsFunc(e.offered, func(m machine) bool { return m.pool == n.machine.pool }) {
+	alone := func(m machine) bool {
+		return m.pool == n.machine.pool && m.kind == n.machine.kind && m.offer == n.machine.offer
+	}
+	if e.node != "" || !slices.ContainsFunc(e.offered, alone) {
 		return nil
 	}
 	shapes := []*model.Shape{e.pending.Shape}
