@@ -51,8 +51,9 @@ func anyOf(terms []model.Requirements) []model.Requirements {
 func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []string) []model.Step {
 	p := &c.Pools[pool]
 	window := p.Offers.Window()
-	left, n := window.Empty(), p.Offers.To-p.Offers.From // and how many these are
+	left := window.Empty()
 	window.Add(left, p.Offers)
+	n := left.Count()
 	var steps []model.Step
 	// narrowTo applies a constraint. One that excludes nothing is not worth
 	// telling; the hint, made of what was left before, is for one that excludes

@@ -22,18 +22,10 @@ const mostListed = 1
 
 // compact returns the set. It keeps b, unless that has few members.
 func compact(b Bits) OfferSet {
-	n := b.Count()
-	if n > mostListed*len(b) {
+	if b.Count() > mostListed*len(b) {
 		return OfferSet{bits: b, words: len(b)}
 	}
-	s := OfferSet{words: len(b)}
-	if n > 0 {
-		s.list = make([]int32, 0, n)
-	}
-	for i := range b.All() {
-		s.list = append(s.list, int32(i))
-	}
-	return s
+	return SetIn(Window{to: len(b)}, b, 64*len(b))
 }
 
 // SetIn returns a set of the window as one of so many offers there are.

@@ -154,7 +154,7 @@ func (s domains) settledFor(d *demand, c *cell) func(offer int) bool {
 	}
 	pinned := s.catalogue.MatchAll(c.pins)
 	type choices struct {
-		pool, under int // and which alternative
+		pool, alternative int
 	}
 	known := map[choices]bool{}
 	return func(offer int) bool {

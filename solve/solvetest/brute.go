@@ -162,9 +162,7 @@ func (b *brute) withinLimits(m machine) bool {
 // launched for there alone: a label that no one defines does not come with another pod that
 // merely excludes some of its values.
 func (b *brute) joint(n *bin, e *errand) []model.Requirements {
-	alone := func(m machine) bool {
-		return m.pool == n.machine.pool && m.kind == n.machine.kind && m.offer == n.machine.offer
-	}
+	alone := func(m machine) bool { return m.pool == n.machine.pool && m.offer == n.machine.offer }
 	if e.node != "" || !slices.ContainsFunc(e.offered, alone) {
 		return nil
 	}
