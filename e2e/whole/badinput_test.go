@@ -116,17 +116,9 @@ func TestPodNothingCanRun(t *testing.T) {
 	f.pool(nil)
 	v := f.Watch(t)
 	f.StartController(t)
-	pod := func(name string, edit func(*corev1.PodSpec)) {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: name}}
-		p.Spec.NodeSelector = map[string]string{"test": f.name}
-		p.Spec.Containers = []corev1.Container{{Name: "c", Image: "c", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": quantity("1")}}}}
-		edit(&p.Spec)
-		f.create(p)
-	}
-	pod("huge", func(s *corev1.PodSpec) { s.Containers[0].Resources.Requests["cpu"] = quantity("10k") })
-	pod("nowhere", func(s *corev1.PodSpec) { s.NodeSelector["topology.kubernetes.io/zone"] = "moon-1a" })
-	pod("pinned", func(s *corev1.PodSpec) { s.NodeSelector["kubernetes.io/hostname"] = "no-such-node" })
+	f.pod("huge", func(s *corev1.PodSpec) { s.Containers[0].Resources.Requests["cpu"] = quantity("10k") })
+	f.pod("nowhere", func(s *corev1.PodSpec) { s.NodeSelector["topology.kubernetes.io/zone"] = "moon-1a" })
+	f.pod("pinned", func(s *corev1.PodSpec) { s.NodeSelector["kubernetes.io/hostname"] = "no-such-node" })
 	for name, parts := range map[string][]string{
 		"huge":    {"nodepool " + f.name, "0 after requests cpu=10000"},
 		"nowhere": {"0 after topology.kubernetes.io/zone In [moon-1a]", "test-zone-a"},

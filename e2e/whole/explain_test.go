@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"karpenter/e2e/harness"
@@ -101,9 +100,5 @@ func (f *fixture) plugin(name, role string) string {
 // lost makes a pod of the test's pool that wants a zone.
 func (f *fixture) lost(name, zone string) {
 	f.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: name}}
-	p.Spec.NodeSelector = map[string]string{"test": f.name, corev1.LabelTopologyZone: zone}
-	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "c", Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
-	f.create(p)
+	f.pod(name, func(s *corev1.PodSpec) { s.NodeSelector[corev1.LabelTopologyZone] = zone })
 }

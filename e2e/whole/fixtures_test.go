@@ -85,6 +85,20 @@ func (f *fixture) pool(edit func(*v1.NodePool)) *v1.NodePool {
 	return p
 }
 
+// pod makes a pod that goes to the test's pool only. Nothing would make another in its
+// place: if Kubernetes' taint eviction sees late that a node has registered, it deletes
+// pods there that do not tolerate the taint the node had before.
+func (f *fixture) pod(name string, edit func(*corev1.PodSpec)) {
+	f.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: name}}
+	p.Spec.NodeSelector = map[string]string{"test": f.name}
+	p.Spec.Tolerations = []corev1.Toleration{{Key: v1.UnregisteredTaintKey, Operator: corev1.TolerationOpExists}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "c", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"cpu": quantity("1")}}}}
+	edit(&p.Spec)
+	f.create(p)
+}
+
 // deployment makes a Deployment whose pods go to the test's pool only.
 func (f *fixture) deployment(replicas int32, cpu, memory string) *appsv1.Deployment {
 	f.Helper()

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
@@ -28,12 +27,8 @@ func TestNodeOverlay(t *testing.T) {
 	f.pool(nil)
 	v := f.Watch(t, f.oneToOne)
 	device := corev1.ResourceList{"cpu": quantity("500m"), "example.com/fuse": quantity("2")}
-	f.create(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: "asks"},
-		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{"test": f.name},
-			Containers:   []corev1.Container{{Name: "app", Image: "app", Resources: corev1.ResourceRequirements{Requests: device, Limits: device}}},
-		},
+	f.pod("asks", func(s *corev1.PodSpec) {
+		s.Containers[0].Resources = corev1.ResourceRequirements{Requests: device, Limits: device}
 	})
 	v.Until("the pod is refused", patience, func() string {
 		told := v.Events("FailedScheduling", "asks")

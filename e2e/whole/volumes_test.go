@@ -22,13 +22,11 @@ func TestVolumes(t *testing.T) {
 	f.StartController(t)
 	f.pool(nil)
 	v := f.Watch(t, f.oneToOne)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: "db"}}
-	pod.Spec.NodeSelector = map[string]string{"test": f.name}
-	pod.Spec.Containers = []corev1.Container{{Name: "db", Image: "db", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": quantity("1")}}}}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
-	}}}
-	f.create(pod)
+	f.pod("db", func(s *corev1.PodSpec) {
+		s.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+		}}}
+	})
 	v.Until("the pod is refused", patience, func() string {
 		told := v.Events("FailedScheduling", "db")
 		if strings.Contains(strings.Join(told, "\n"), "PersistentVolumeClaim "+f.name+"/data, which does not exist") {
