@@ -64,7 +64,7 @@ func (rs Requirements) And(more ...Requirement) Requirements {
 	if len(more) == 0 {
 		return slices.Clone(rs)
 	}
-	out := append(make(Requirements, 0, len(rs)+len(more)), rs...)
+	out := append(make(Requirements, 0, len(rs)+min(len(more), mostNew)), rs...)
 	for _, r := range more {
 		if i, ok := out.find(r.Key); ok {
 			out[i] = out[i].Intersect(r)
@@ -74,6 +74,10 @@ func (rs Requirements) And(more ...Requirement) Requirements {
 	}
 	return out
 }
+
+// mostNew is for how many keys of which nothing was required yet there is memory at once:
+// many requirements together are mostly about the same keys.
+const mostNew = 8
 
 // Without returns rs less the requirements for keys.
 func (rs Requirements) Without(keys ...string) Requirements {

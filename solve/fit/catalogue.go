@@ -35,7 +35,7 @@ type answers struct {
 	matches      map[string]Bits // requirement text → offers that allow it
 	older        map[string]Bits // as matches was when it became too large
 	labels       map[poolKey]*labels
-	alike        map[string][][]int
+	alike        map[string][][]int32
 	open         map[poolKey]bool
 	words        map[poolKey][]string // what hints look for misspellings among
 	demands      map[string]*constraints

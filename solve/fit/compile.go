@@ -14,7 +14,7 @@ func NewCatalogue(s *model.Snapshot) *Catalogue {
 	c := &Catalogue{
 		wellKnown: s.WellKnown, daemons: s.Daemons, reserved: map[string]Bits{},
 		answers: answers{
-			matches: map[string]Bits{}, labels: map[poolKey]*labels{}, alike: map[string][][]int{}, open: map[poolKey]bool{},
+			matches: map[string]Bits{}, labels: map[poolKey]*labels{}, alike: map[string][][]int32{}, open: map[poolKey]bool{},
 			words: map[poolKey][]string{}, demands: map[string]*constraints{}, spellings: map[string]*Spelling{}, sets: map[uint64]Bits{},
 		},
 	}

@@ -57,7 +57,7 @@ func (s OfferSet) Bits() Bits {
 
 // SetOf returns the set of the offers in the lists, each ascending, of so many offers
 // there are.
-func SetOf(offers int, lists ...[]int) OfferSet {
+func SetOf(offers int, lists ...[]int32) OfferSet {
 	n := 0
 	for _, list := range lists {
 		n += len(list)
@@ -69,12 +69,10 @@ func SetOf(offers int, lists ...[]int) OfferSet {
 		s.list = make([]int32, 0, n)
 	}
 	for _, list := range lists {
-		for _, o := range list {
-			if s.bits != nil {
-				s.bits.Set(o)
-			} else {
-				s.list = append(s.list, int32(o))
-			}
+		if s.bits != nil {
+			s.bits.set(list)
+		} else {
+			s.list = append(s.list, list...)
 		}
 	}
 	if len(lists) > 1 {

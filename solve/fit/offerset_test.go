@@ -20,7 +20,7 @@ func TestOfferSet(t *testing.T) {
 		members, other := drawOffers(rng, offers), drawOffers(rng, offers)
 		cut := rng.IntN(len(members) + 1)
 		bits := bitsOf(offers, members)
-		for _, s := range []OfferSet{SetOf(offers, members[cut:], members[:cut]), compact(slices.Clone(bits))} {
+		for _, s := range []OfferSet{SetOf(offers, short(members[cut:]), short(members[:cut])), compact(slices.Clone(bits))} {
 			from := rng.IntN(offers)
 			r := Range{from, from + rng.IntN(offers-from)}
 			within := slices.ContainsFunc(members, func(o int) bool { return r.From <= o && o < r.To })
@@ -55,6 +55,15 @@ func drawOffers(rng *rand.Rand, offers int) []int {
 	return out
 }
 
+// short returns the list as sets store it.
+func short(list []int) []int32 {
+	var out []int32
+	for _, o := range list {
+		out = append(out, int32(o))
+	}
+	return out
+}
+
 func bitsOf(offers int, list []int) Bits {
 	out := NewBits(offers)
 	for _, o := range list {
@@ -81,7 +90,7 @@ func TestWindow(t *testing.T) {
 		}
 		members := drawOffers(rng, offers)
 		want := bitsOf(offers, members).And(all)
-		for _, s := range []OfferSet{SetOf(offers, members), compact(bitsOf(offers, members))} {
+		for _, s := range []OfferSet{SetOf(offers, short(members)), compact(bitsOf(offers, members))} {
 			kept := slices.Clone(part)
 			if s.Keep(w, kept); !slices.Equal(w.Widen(kept, offers), want) {
 				t.Fatalf("seed %d: of %v, %v keep %v", seed, r, members, kept)
@@ -98,11 +107,11 @@ func TestWindow(t *testing.T) {
 
 // TestDivide divides offers by two labels, with those that lack one apart.
 func TestDivide(t *testing.T) {
-	sets := [][]int{{0, 1, 2, 3, 4}}
+	sets := [][]int32{{0, 1, 2, 3, 4}}
 	for _, of := range [][]int32{{0, 1, 0, -1, 1}, {0, 0, 0, 0, 1}} {
-		sets = divide(sets, &Spelling{Of: of, Labels: make([]model.Requirement, 2)}, make([]int, 5))
+		sets = divide(sets, &Spelling{Of: of, Labels: make([]model.Requirement, 2)}, make([]int32, 5), nil)
 	}
-	if want := [][]int{{0, 2}, {1}, {4}, {3}}; !slices.EqualFunc(sets, want, slices.Equal) {
+	if want := [][]int32{{0, 2}, {1}, {4}, {3}}; !slices.EqualFunc(sets, want, slices.Equal) {
 		t.Errorf("divided into %v, want %v", sets, want)
 	}
 }

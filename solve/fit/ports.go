@@ -199,24 +199,24 @@ const mostAlike = 1 << 22
 
 // Alike divides the offers into those of whose labels the same is known. What it
 // returns must not be changed.
-func (c *Catalogue) Alike(labels []string) [][]int {
+func (c *Catalogue) Alike(labels []string) [][]int32 {
 	name := strings.Join(labels, "\x00")
 	if out, ok := c.alike[name]; ok {
 		return out
 	}
-	all, next := make([]int, len(c.Offers)), make([]int, len(c.Offers))
+	all, next := make([]int32, len(c.Offers)), make([]int32, len(c.Offers))
 	for o := range all {
-		all[o] = o
+		all[o] = int32(o)
 	}
-	var out [][]int
+	var out, before [][]int32
 	if len(all) > 0 {
 		out = append(out, all)
 	}
 	for _, key := range labels {
-		out = divide(out, c.Spelling(key), next)
+		out, before = divide(out, c.Spelling(key), next, before[:0]), out
 		all, next = next, all
 	}
-	slices.SortFunc(out, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
+	slices.SortFunc(out, func(a, b []int32) int { return cmp.Compare(a[0], b[0]) })
 	if (len(c.alike)+1)*len(c.Offers) > mostAlike {
 		clear(c.alike)
 	}
@@ -224,12 +224,11 @@ func (c *Catalogue) Alike(labels []string) [][]int {
 	return out
 }
 
-// divide divides sets of offers by what is known of a label. It writes what it returns
-// to all, which is as long as there are offers.
-func divide(sets [][]int, s *Spelling, all []int) [][]int {
-	var out [][]int
+// divide divides sets of offers by what is known of a label, and appends the parts to out.
+// They are in all, which is as long as there are offers.
+func divide(sets [][]int32, s *Spelling, all []int32, out [][]int32) [][]int32 {
 	size := make([]int, len(s.Labels)+1) // by label; the first is none
-	into := make([][]int, len(size))
+	into := make([][]int32, len(size))
 	for _, offers := range sets {
 		for _, o := range offers {
 			size[s.Of[o]+1]++

@@ -5,28 +5,20 @@ package pack
 import (
 	"encoding/binary"
 	"slices"
-	"strings"
 
-	"karpenter/model"
-	"karpenter/solve/fit"
 	"karpenter/solve/topology"
 )
 
 // area is a cell as far as it is the same for all demands: those that are tied
 // to domains of the same keys share a list of them.
 type area struct {
-	id     string
-	place  topology.Place
-	pins   model.Requirements
-	names  []string
-	offers fit.OfferSet
+	*region
+	id    string
+	place topology.Place
 }
 
-// suits reports whether a node in the area can meet the demands.
-func (a *area) suits(demands model.Requirements) bool {
-	_, ok := demands.Intersects(a.pins)
-	return ok
-}
+// unlabelled is the region of areas in which nothing can be launched.
+var unlabelled = &region{}
 
 // placeID is equal for places that agree in the keys.
 func placeID(p topology.Place, keys []int) string { return string(appendPlaceID(nil, p, keys)) }
@@ -44,9 +36,6 @@ func appendPlaceID(b []byte, p topology.Place, keys []int) []byte {
 	}
 	return b
 }
-
-// name tells the area from others of the same demand.
-func (a *area) name() string { return strings.Join(a.names, "\x00") }
 
 // inside reports whether a node at the wider place may turn out to be at the
 // other.

@@ -50,7 +50,7 @@ func (t *atlas) areas(keys []int) []area {
 	t.budget.Spend(stepsToPlace * len(all))
 	out := make([]area, len(all))
 	for i := range all {
-		out[all[i].rank] = t.area(&all[i], keys)
+		out[all[i].rank] = t.area(all[i], keys)
 	}
 	if t.areasKnown += len(out); t.areasKnown > mostRegions {
 		clear(t.known)
@@ -66,21 +66,21 @@ func (t *atlas) areasAt(offer int, keys []int) []area {
 	labels := t.keyNames(keys)
 	var out []area
 	for _, r := range t.regionsAt(offer, labels, mostPlaces) {
-		r.pins = r.pinned(labels)
-		out = append(out, t.area(&r, keys))
+		out = append(out, t.area(r, keys))
 	}
 	return out
 }
 
 // area returns the region as an area.
 func (t *atlas) area(r *region, keys []int) area {
-	p := make(topology.Place, len(t.topology.Keys))
+	p, domains := make(topology.Place, len(t.topology.Keys)), make([]int, len(keys))
 	for i, key := range keys {
-		if r.settled[i] {
-			p[key] = []int{t.topology.Domain(key, r.names[i])}
+		if r.states[i] == labelSettled {
+			domains[i] = t.topology.Domain(key, r.names[i])
+			p[key] = domains[i : i+1 : i+1]
 		}
 	}
-	return area{id: placeID(p, keys), place: p, pins: r.pins, names: r.names, offers: r.offers}
+	return area{region: r, id: placeID(p, keys), place: p}
 }
 
 // keyNames returns the names of the keys.
@@ -94,7 +94,7 @@ func (t *atlas) keyNames(keys []int) []string {
 
 // regionsOf returns the regions that the keys tell apart, in the order in which
 // offers have them.
-func (t *atlas) regionsOf(keys []int) []region {
+func (t *atlas) regionsOf(keys []int) []*region {
 	labels := t.keyNames(keys)
 	name := strings.Join(labels, "\x00")
 	if out, ok := t.regions[name]; ok {
@@ -105,19 +105,20 @@ func (t *atlas) regionsOf(keys []int) []region {
 	if len(alike) > mostSets {
 		alike = t.cheapest(alike, t.labels(keys))
 	}
-	var out []region
-	var parts [][][]int // of the offers of each
-	index := map[string]int{}
+	out, parts := make([]*region, 0, len(alike)), make([][][]int32, 0, len(alike)) // of the offers of each
+	index, told := map[string]int{}, t.tellOffersApart(labels)
 	most := min(mostPlaces, mostRegions/max(len(alike), 1))
-	for _, offers := range alike {
-		for _, r := range t.regionsAt(offers[0], labels, most) {
-			id := r.id()
-			i, known := index[id]
-			if !known {
-				i, r.pins = len(out), r.pinned(labels)
-				index[id], out, parts = i, append(out, r), append(parts, nil)
+	for n := range alike {
+		for _, r := range t.regionsAt(int(alike[n][0]), labels, most) {
+			if !told {
+				id := r.id()
+				if i, known := index[id]; known {
+					parts[i] = append(parts[i], alike[n])
+					continue
+				}
+				index[id] = len(out)
 			}
-			parts[i] = append(parts[i], offers)
+			out, parts = append(out, r), append(parts, alike[n:n+1:n+1])
 		}
 	}
 	for i := range out {
@@ -140,9 +141,17 @@ func (t *atlas) regionsOf(keys []int) []region {
 	return out
 }
 
+// tellOffersApart reports whether offers that differ in one of the labels are never in one
+// region: each has a single value of each, or none.
+func (t *atlas) tellOffersApart(labels []string) bool {
+	return !slices.ContainsFunc(labels, func(name string) bool {
+		return slices.ContainsFunc(t.catalogue.Spelling(name).Labels, func(r model.Requirement) bool { return r.Complement || len(r.Values) != 1 })
+	})
+}
+
 // cheapest returns the cheapest of the sets of offers, and for each value of a label
 // the cheapest that has it: more are told apart only by many keys together.
-func (t *atlas) cheapest(alike [][]int, labels []string) [][]int {
+func (t *atlas) cheapest(alike [][]int32, labels []string) [][]int32 {
 	spelled, seen := make([]*fit.Spelling, len(labels)), make([][]bool, len(labels)) // by label; the first value seen is none
 	for k, name := range labels {
 		spelled[k] = t.catalogue.Spelling(name)
@@ -168,7 +177,7 @@ func (t *atlas) cheapest(alike [][]int, labels []string) [][]int {
 		}
 	}
 	slices.Sort(chosen) // in the order in which offers have them
-	out := make([][]int, len(chosen))
+	out := make([][]int32, len(chosen))
 	for n, i := range chosen {
 		out[n] = alike[i]
 	}
@@ -188,8 +197,8 @@ func (t *atlas) labels(keys []int) []string {
 
 // regionsAt returns where a node launched from the offer may be, as far as the
 // labels tell: at most so many regions.
-func (t *atlas) regionsAt(offer int, labels []string, places int) []region {
-	out := []region{{names: make([]string, len(labels)), settled: make([]bool, len(labels)), open: make([]bool, len(labels))}}
+func (t *atlas) regionsAt(offer int, labels []string, places int) []*region {
+	out := []*region{{labels: labels, names: make([]string, len(labels)), states: make([]labelState, len(labels))}}
 	most := max(int(math.Pow(float64(places), 1/float64(len(labels)))), 1)
 	for i, name := range labels {
 		spelled := t.catalogue.Spelling(name)
@@ -201,21 +210,21 @@ func (t *atlas) regionsAt(offer int, labels []string, places int) []region {
 		values := t.openValues(name, label, most)
 		if len(values) == 0 && label.Complement { // no one can tell the values it may have
 			for _, r := range out {
-				r.open[i] = true
+				r.states[i] = labelOpen
 			}
 			continue
 		}
 		if len(values) == 1 {
 			for _, r := range out {
-				r.names[i], r.settled[i] = values[0], true
+				r.names[i], r.states[i] = values[0], labelSettled
 			}
 			continue
 		}
-		var more []region
+		var more []*region
 		for _, r := range out {
 			for _, v := range values {
-				q := region{names: slices.Clone(r.names), settled: slices.Clone(r.settled), open: r.open}
-				q.names[i], q.settled[i] = v, true
+				q := &region{labels: labels, names: slices.Clone(r.names), states: slices.Clone(r.states)}
+				q.names[i], q.states[i] = v, labelSettled
 				more = append(more, q)
 			}
 		}

@@ -41,7 +41,17 @@ func (x *draft) standsFor(d *demand, p model.Pod) []tied {
 // demandsOf is what a node of the bin must satisfy: what its pool demands and
 // what each of its shapes does.
 func (x *draft) demandsOf(b bin) model.Requirements {
-	return x.pool(b.offer).Requirements.And(x.askedOf(b)...).Without(model.LabelRegistered, model.LabelInitialized)
+	return x.demandsWith(b, x.askedOf(b))
+}
+
+// demandsWith is demandsOf, given askedOf.
+func (x *draft) demandsWith(b bin, asked model.Requirements) model.Requirements {
+	return slices.DeleteFunc(x.pool(b.offer).Requirements.And(asked...), ofStart)
+}
+
+// ofStart reports whether the requirement is about a label that every node gets when it starts.
+func ofStart(r model.Requirement) bool {
+	return r.Key == model.LabelRegistered || r.Key == model.LabelInitialized
 }
 
 // askedOf is what a node of the bin must satisfy besides what its pool demands. An
@@ -57,23 +67,26 @@ func (x *draft) askedOf(b bin) model.Requirements {
 	if r, ok := x.reservationLabel(b.offer); ok {
 		all = append(all, r)
 	}
-	return model.Requirements{}.And(all...).Without(model.LabelRegistered, model.LabelInitialized)
+	return slices.DeleteFunc(model.Requirements{}.And(all...), ofStart)
 }
 
 // mayBeIn reports whether a node of the bin can meet the pins of the area.
 func (x *draft) mayBeIn(b bin, a area) bool {
-	return !slices.ContainsFunc(a.pins, func(pin model.Requirement) bool {
-		own := x.demandsOn(b, pin.Key)
-		_, ok := own.Intersects(model.Requirements{pin})
-		return !ok
-	})
+	for i, name := range a.labels {
+		if pin, ok := a.pin(i); ok {
+			if _, met := x.demandsOn(b, name).Intersects(model.Requirements{pin}); !met {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // demandsOn is demandsOf as far as it is about one label.
 func (x *draft) demandsOn(b bin, key string) model.Requirements {
 	var out model.Requirements
 	and := func(rs model.Requirements) {
-		if r, ok := rs.Get(key); ok {
+		if r, ok := rs.Get(key); ok && !ofStart(r) {
 			out = out.And(r)
 		}
 	}

@@ -225,7 +225,7 @@ func (ds domains) compileBundle(a area, members []member) *fit.Demand {
 		shape.HostPorts = append(shape.HostPorts, s.HostPorts...)
 		demands = append(demands, m.of.Demand)
 	}
-	together, steps := ds.catalogue.Join(shape, a.pins, demands...)
+	together, steps := ds.catalogue.Join(shape, a.pins(), demands...)
 	ds.budget.Spend(steps)
 	return ds.spanning(together)
 }

@@ -54,7 +54,9 @@ func (s domains) cellsOf(d *demand, keys []int) []*cell {
 		}
 		c := &cell{area: a, tier: noTier}
 		s.quote(c, d, sharers)
-		index[a.id] = c
+		if len(s.nodes) > 0 {
+			index[a.id] = c
+		}
 		out = append(out, c)
 	}
 	var id []byte
@@ -71,7 +73,7 @@ func (s domains) cellsOf(d *demand, keys []int) []*cell {
 			continue
 		}
 		if c == nil {
-			c = &cell{area: area{id: string(id), place: place}, tier: noTier}
+			c = &cell{area: area{region: unlabelled, id: string(id), place: place}, tier: noTier}
 			index[c.id] = c
 			out = append(out, c)
 		}
@@ -152,7 +154,8 @@ func (s domains) settledFor(d *demand, c *cell) func(offer int) bool {
 	if s.policy.RelaxMinValues || !s.demanding(fit.Range{To: len(s.floors)}) {
 		return func(int) bool { return true }
 	}
-	pinned := s.catalogue.MatchAll(c.pins)
+	pins := c.pins()
+	pinned := s.catalogue.MatchAll(pins)
 	type choices struct {
 		pool, alternative int
 	}
@@ -165,7 +168,7 @@ func (s domains) settledFor(d *demand, c *cell) func(offer int) bool {
 		at := choices{pool, d.Under(offer)}
 		spans, ok := known[at]
 		if !ok {
-			v := s.varietyOf(pool, s.alike(offer, d.OffersAt(offer).Bits().And(pinned).And(s.catalogue.Pools[pool].Usable)), d.At(offer).And(c.pins...))
+			v := s.varietyOf(pool, s.alike(offer, d.OffersAt(offer).Bits().And(pinned).And(s.catalogue.Pools[pool].Usable)), d.At(offer).And(pins...))
 			spans = v.enough(s.fitting(v, d.Shape.Requests, nil))
 			known[at] = spans
 		}

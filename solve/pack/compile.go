@@ -20,7 +20,7 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 	q.snapshot, q.catalogue, q.startNodes = s, q.memory.Catalogue(s), q.memory.Nodes(s)
 	q.book, q.labels = q.memory.Book(s), q.memory.Labels(s)
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
-	q.remembered = &remembered{varieties: map[string]*variety{}, regions: map[string][]region{}}
+	q.remembered = &remembered{varieties: map[string]*variety{}, regions: map[string][]*region{}}
 	q.soft = q.hasSoftTaints()
 	if q.futures == nil {
 		q.futures, q.charges = newFutures(), map[int]float64{}

@@ -70,7 +70,7 @@ func (l *ledger) domainsBy(label string) []string {
 	out, known := l.domains[label]
 	if !known {
 		for _, b := range l.bins {
-			v, _ := l.demandsOf(b).Value(label)
+			v, _ := l.demandsOn(b, label).Value(label)
 			out = append(out, v)
 		}
 		l.domains[label] = out

@@ -84,8 +84,9 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 	if f, ok := l.futures.equal[name]; ok {
 		return f
 	}
+	asked := l.askedOf(*b)
 	f := &future{
-		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: l.ways(b, fits),
+		pool: l.poolOf(b.offer), demands: l.demandsWith(*b, asked), ways: l.ways(b, asked, fits),
 		labels: map[string][]model.Requirement{}, values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
 	l.futures.equal[name] = f
@@ -93,9 +94,9 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 	return f
 }
 
-// ways returns the offers that a launch of the bin may become: of types it can list, of
-// those that fit, in capacity types it asks for.
-func (l *outlook) ways(b *bin, fits fit.Bits) fit.OfferSet {
+// ways returns the offers that a launch of the bin, of which this is asked, may become: of
+// types it can list, of those that fit, in capacity types it asks for.
+func (l *outlook) ways(b *bin, asked model.Requirements, fits fit.Bits) fit.OfferSet {
 	pool := l.pool(b.offer)
 	window := pool.Offers.Window()
 	fitting, listed := window.Empty(), window.Empty()
@@ -104,7 +105,7 @@ func (l *outlook) ways(b *bin, fits fit.Bits) fit.OfferSet {
 	}
 	now, possible := l.offersWithin(window, *b), slices.Clone(window.Of(pool.Allowed))
 	now.Keep(fitting)
-	for _, r := range l.askedOf(*b) {
+	for _, r := range asked {
 		possible.Keep(window.Of(l.catalogue.Match(r)))
 	}
 	l.keepAlike(window, possible, b.offer)

@@ -50,7 +50,7 @@ type terms struct {
 // remembered is what was computed for one plan of a problem and serves the next.
 type remembered struct {
 	varieties    map[string]*variety
-	regions      map[string][]region // by the labels that tell them apart
+	regions      map[string][]*region // by the labels that tell them apart
 	regionsKnown int
 	mentions     map[string][]string // by label: values that nodes or pods name; nil = to be seen
 	toPlace      int                 // how many pods are to be placed

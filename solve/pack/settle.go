@@ -131,7 +131,7 @@ func (s domains) pin(d *demand, c *cell, pods []model.Pod) {
 // partOf returns the demand of pods of d that are given nodes in the area.
 func (q *problem) partOf(d *demand, a area, pods []model.Pod) *demand {
 	shape := *d.Shape
-	shape.Selector = shape.Selector.And(a.pins...)
+	shape.Selector = shape.Selector.And(a.pins()...)
 	part := &demand{
 		Demand: q.compile(model.Pending{Shape: &shape, Pods: pods}),
 		kind:   d.kind, whole: d, area: &a, left: slices.Clone(pods),

@@ -197,7 +197,7 @@ func (r repair) intoBin(d *demand, i int) bool {
 	place := r.topology.At(len(r.snapshot.Nodes) + i)
 	for _, keys := range r.keysOf(d) {
 		if len(keys) == 0 {
-			anywhere := area{place: place}
+			anywhere := area{region: unlabelled, place: place}
 			return r.joinBin(d, d, i, d.Offers) || len(d.Shape.Alternatives()) > 1 &&
 				slices.ContainsFunc(r.settledAsAny(d, anywhere), func(as *demand) bool { return r.joinBin(d, as, i, d.Offers) })
 		}

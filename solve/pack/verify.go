@@ -169,15 +169,16 @@ const anyTerm = -1
 // tiedTo returns the demand, without pods to be launched for, that is d tied to an
 // area and to one of the alternatives of its shape.
 func (r repair) tiedTo(d *demand, a area, term int) *demand {
-	name := fmt.Sprint(d.index, " ", a.pins, " ", term)
+	pins := a.pins()
+	name := fmt.Sprint(d.index, " ", pins, " ", term)
 	if i, ok := r.settled[name]; ok {
 		return r.demands[i]
 	}
 	r.settled[name] = len(r.demands)
-	tied, steps := r.catalogue.Join(*d.Shape, a.pins, d.Demand)
+	tied, steps := r.catalogue.Join(*d.Shape, pins, d.Demand)
 	if term != anyTerm {
 		shape := *d.Shape
-		shape.Selector, shape.Terms, shape.VolumeTerms = shape.Alternatives()[term].And(a.pins...), nil, nil
+		shape.Selector, shape.Terms, shape.VolumeTerms = shape.Alternatives()[term].And(pins...), nil, nil
 		tied = r.catalogue.Only(r.besideDaemons(r.catalogue.NewDemand(model.Pending{Shape: &shape})), d.Offers)
 	}
 	r.budget.Spend(steps)
