@@ -91,6 +91,17 @@ func (w Window) First() int { return 64 * w.from }
 // end is the first integer after the window.
 func (w Window) end() int { return 64 * w.to }
 
+// clip returns what of the range is in the window, as integers of its sets.
+func (w Window) clip(r Range) Range {
+	return Range{max(r.From, w.First()) - w.First(), min(r.To, w.end()) - w.First()}
+}
+
+// and is the words that are in both windows.
+func (w Window) and(o Window) Window {
+	from := max(w.from, o.from)
+	return Window{from, max(from, min(w.to, o.to))}
+}
+
 // Empty returns a set for the integers of the window.
 func (w Window) Empty() Bits { return make(Bits, w.to-w.from) }
 
@@ -217,10 +228,13 @@ func (b Bits) All() iter.Seq[int] {
 func (b Bits) Digest() uint64 {
 	h := uint64(len(b))
 	for _, w := range b {
-		h = bits.RotateLeft64((h^w)*0x9e3779b97f4a7c15, 29)
+		h = mix(h, w)
 	}
 	return h
 }
+
+// mix returns the digest of what h is the digest of, and a word.
+func mix(h, word uint64) uint64 { return bits.RotateLeft64((h^word)*0x9e3779b97f4a7c15, 29) }
 
 // Key returns a text that is equal for equal sets.
 func (b Bits) Key() string {

@@ -23,9 +23,9 @@ type Catalogue struct {
 	defined   map[string]bool // labels of which some pool, type or offer knows a value
 	wellKnown model.LabelSet
 	daemons   []model.Daemon
-	most      model.Resources // of each resource, what the type with most of it has for pods
-	reserved  map[string]Bits // reservation → its offers
-	none      Bits            // no offers
+	most      model.Resources     // of each resource, what the type with most of it has for pods
+	reserved  map[string]OfferSet // reservation → its offers
+	none      Bits                // no offers
 
 	answers
 }
@@ -41,7 +41,8 @@ type answers struct {
 	demands      map[string]*constraints
 	alternatives int // of all demands
 	spellings    map[string]*Spelling
-	sets         map[uint64]Bits // by digest: of equal sets of offers one is kept
+	sets         map[uint64]OfferSet // by digest: of equal sets of offers one is kept
+	setWords     int                 // of all of them
 }
 
 // Pool is a pool with its rows.
@@ -50,10 +51,10 @@ type Pool struct {
 	// Requirements are the pool's own with its name and the labels every
 	// registered node gets added.
 	Requirements model.Requirements
-	Types        Range // of Catalogue.Types
-	Offers       Range // of Catalogue.Offers
-	Allowed      Bits  // offers that the pool's own requirements allow
-	Usable       Bits  // those of them that can be launched now
+	Types        Range    // of Catalogue.Types
+	Offers       Range    // of Catalogue.Offers
+	Allowed      OfferSet // offers that the pool's own requirements allow
+	Usable       OfferSet // those of them that can be launched now
 
 	telling model.Requirements // those that are about labels of types and offers
 }
@@ -99,7 +100,7 @@ type Spelling struct {
 type constraints struct {
 	// Offers is where labels and taints allow such a pod; whether one fits is
 	// for the caller to see. Shapes with equal constraints share the set.
-	Offers Bits
+	Offers OfferSet
 	alts   []alternative
 	digest string // see Constraints; "" = to be worked out
 }
@@ -116,7 +117,7 @@ type poolKey struct {
 }
 
 // Reserved returns the offers that take from the reservation.
-func (c *Catalogue) Reserved(id string) Bits { return c.reserved[id] }
+func (c *Catalogue) Reserved(id string) OfferSet { return c.reserved[id] }
 
 // Reservations returns the reservations that some offer takes from, sorted.
 func (c *Catalogue) Reservations() []string { return slices.Sorted(maps.Keys(c.reserved)) }

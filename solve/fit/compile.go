@@ -12,10 +12,10 @@ import (
 // NewCatalogue compiles the pools of s that may launch nodes.
 func NewCatalogue(s *model.Snapshot) *Catalogue {
 	c := &Catalogue{
-		wellKnown: s.WellKnown, daemons: s.Daemons, reserved: map[string]Bits{},
+		wellKnown: s.WellKnown, daemons: s.Daemons, reserved: map[string]OfferSet{},
 		answers: answers{
 			matches: map[string]Bits{}, labels: map[poolKey]*labels{}, alike: map[string][][]int32{}, open: map[poolKey]bool{},
-			words: map[poolKey][]string{}, demands: map[string]*constraints{}, spellings: map[string]*Spelling{}, sets: map[uint64]Bits{},
+			words: map[poolKey][]string{}, demands: map[string]*constraints{}, spellings: map[string]*Spelling{}, sets: map[uint64]OfferSet{},
 		},
 	}
 	for _, p := range launching(s) {
@@ -114,22 +114,22 @@ func (c *Catalogue) define() {
 
 // reserve finds the offers of each reservation.
 func (c *Catalogue) reserve() {
+	of := map[string][]int32{}
 	for i := range c.Offers {
-		id := c.Offers[i].ReservationID
-		if id == "" {
-			continue
+		if id := c.Offers[i].ReservationID; id != "" {
+			of[id] = append(of[id], int32(i))
 		}
-		if c.reserved[id] == nil {
-			c.reserved[id] = NewBits(len(c.Offers))
-		}
-		c.reserved[id].Set(i)
+	}
+	for id, offers := range of {
+		c.reserved[id] = SetOf(len(c.Offers), offers)
 	}
 }
 
 // allow finds the offers that every requirement of the pool itself allows, and
 // among them those that are available.
 func (c *Catalogue) allow(p *Pool) {
-	p.Allowed, p.Usable = NewBits(len(c.Offers)), NewBits(len(c.Offers))
+	window := p.Offers.Window()
+	allowed, usable := window.Empty(), window.Empty()
 	for t := p.Types.From; t < p.Types.To; t++ {
 		row := &c.Types[t]
 		if _, ok := row.Requirements.Intersects(p.telling); !ok {
@@ -139,12 +139,13 @@ func (c *Catalogue) allow(p *Pool) {
 			if _, ok := c.Offers[i].Requirements.Intersects(p.telling); !ok {
 				continue
 			}
-			p.Allowed.Set(i)
+			allowed.Set(i - window.First())
 			if c.Offers[i].Available {
-				p.Usable.Set(i)
+				usable.Set(i - window.First())
 			}
 		}
 	}
+	p.Allowed, p.Usable = SetIn(window, allowed, len(c.Offers)), SetIn(window, usable, len(c.Offers))
 }
 
 // addDaemons takes the requests of the daemons that run on each type row out

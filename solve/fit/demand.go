@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
-	"slices"
 
 	"karpenter/model"
 )
@@ -43,46 +42,49 @@ func (c *Catalogue) demand(p model.Pending, keep bool) *Demand {
 // constrain sees no more of a shape than constraintKey does: shapes with equal
 // keys share what it returns.
 func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []model.Toleration) *constraints {
-	out := &constraints{Offers: NewBits(len(c.Offers))}
+	out := &constraints{}
 	base, left := c.tolerated(tolerations), NewBits(len(c.Offers))
 	for _, demands := range alternatives {
 		copy(left, base)
 		c.narrow(left, demands)
-		out.Offers.Add(left)
-		out.alts = append(out.alts, alternative{demands, c.kept(left)})
+		out.alts = append(out.alts, alternative{demands, c.one(NewOfferSet(left))})
 	}
-	out.Offers = c.one(out.Offers)
+	out.Offers = c.union(out.alts)
 	return out
 }
 
-// kept returns the offers as a set to keep, whatever becomes of b.
-func (c *Catalogue) kept(b Bits) OfferSet {
-	s := compact(b)
-	if s.bits != nil {
-		s.bits = c.one(b)
+// union returns the offers that one of the alternatives allows.
+func (c *Catalogue) union(alts []alternative) OfferSet {
+	if len(alts) == 1 {
+		return alts[0].offers
 	}
-	return s
+	all := NewBits(len(c.Offers))
+	for i := range alts {
+		alts[i].offers.AddTo(all)
+	}
+	return c.one(NewOfferSet(all))
 }
 
 // mostShared is up to how many words of sets are kept to be found again.
 const mostShared = 1 << 23
 
-// one returns a set that is equal to b and not changed any more: many pods may be launched
-// for on the same offers for different reasons.
-func (c *Catalogue) one(b Bits) Bits {
-	digest := b.Digest()
+// one returns the first set that was equal to s: many pods may be launched for on the same
+// offers for different reasons.
+func (c *Catalogue) one(s OfferSet) OfferSet {
+	digest := s.Digest()
 	known, ok := c.sets[digest]
-	if ok && slices.Equal(known, b) {
+	switch {
+	case s.bits == nil:
+	case !ok:
+		if c.setWords += len(s.bits); c.setWords > mostShared {
+			clear(c.sets)
+			c.setWords = len(s.bits)
+		}
+		c.sets[digest] = s
+	case known.Equal(s):
 		return known
 	}
-	known = slices.Clone(b)
-	if !ok {
-		if (len(c.sets)+1)*len(b) > mostShared {
-			clear(c.sets)
-		}
-		c.sets[digest] = known
-	}
-	return known
+	return s
 }
 
 // constraintKey is equal for shapes with equal selectors, terms and
@@ -163,7 +165,7 @@ func (c *Catalogue) tolerated(tolerations []model.Toleration) Bits {
 	out := NewBits(len(c.Offers))
 	for i := range c.Pools {
 		if _, bad := model.Untolerated(c.Pools[i].Taints, tolerations); !bad {
-			out = out.Or(c.Pools[i].Usable)
+			c.Pools[i].Usable.AddTo(out)
 		}
 	}
 	return out

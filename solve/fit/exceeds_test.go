@@ -38,7 +38,7 @@ func TestExceeds(t *testing.T) {
 		if got := c.Fits(d, Range{To: len(c.Offers)}); got != q.fits {
 			t.Errorf("%v: fits %v, want %v", q.requests, got, q.fits)
 		}
-		if got := !c.roomy(d.Shape, d.Offers).Empty(); got != q.fits {
+		if got := !c.roomy(d.Shape, d.Offers.Bits()).Empty(); got != q.fits {
 			t.Errorf("%v: roomy %v, want %v", q.requests, got, q.fits)
 		}
 	}

@@ -59,7 +59,6 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 	// telling; the hint, made of what was left before, is for one that excludes
 	// everything.
 	narrowTo := func(to Bits, step model.Step, hint func(before Bits) string) bool {
-		to = window.Of(to)
 		step.Left = left.common(to)
 		if step.Left == 0 {
 			step.Hint = hint(window.Widen(left, len(c.Offers)))
@@ -73,15 +72,15 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 		return n > 0
 	}
 	narrow := func(to Bits, constraint string, hint func(before Bits) string) bool {
-		return narrowTo(to, model.Step{Constraint: constraint}, hint)
+		return narrowTo(window.Of(to), model.Step{Constraint: constraint}, hint)
 	}
 	say := func(text string) func(Bits) string { return func(Bits) string { return text } }
 	if n == 0 {
 		return []model.Step{{Constraint: "offerings", Hint: "the NodeClass offers no instance types"}}
 	}
 	steps = append(steps, model.Step{Constraint: "offerings", Left: n})
-	if !narrow(p.Allowed, model.PoolRequirements, say("they exclude every instance type: "+p.Pool.Requirements.String())) ||
-		!narrow(p.Usable, "unavailable offerings", say("the cloud has no capacity; Karpenter asks again in a few minutes")) {
+	if !narrowTo(p.Allowed.Part(window), model.Step{Constraint: model.PoolRequirements}, say("they exclude every instance type: "+p.Pool.Requirements.String())) ||
+		!narrowTo(p.Usable.Part(window), model.Step{Constraint: "unavailable offerings"}, say("the cloud has no capacity; Karpenter asks again in a few minutes")) {
 		return steps
 	}
 	if t, bad := model.Untolerated(p.Taints, s.Tolerations); bad {
@@ -96,7 +95,7 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 	for _, r := range demands.volumes {
 		all, _ := both.Get(r.Key)
 		step := model.Step{Constraint: volumeWording(r), Volumes: true}
-		if !narrowTo(c.Match(all), step, func(before Bits) string { return c.volumeHint(pool, before, r) }) {
+		if !narrowTo(window.Of(c.Match(all)), step, func(before Bits) string { return c.volumeHint(pool, before, r) }) {
 			return steps
 		}
 	}

@@ -12,7 +12,7 @@ const mostJoined = 256
 // leaves out alternatives that allow no offer and, of several demands, all but the first
 // of very many. The shape says what else the pods ask for; steps is what it took.
 func (c *Catalogue) Join(s model.Shape, pins model.Requirements, ds ...*Demand) (joined *Demand, steps int) {
-	alts := []alternative{{pins, compact(c.MatchAll(pins))}}
+	alts := []alternative{{pins, NewOfferSet(c.MatchAll(pins))}}
 	for _, d := range ds {
 		var next []alternative
 		for i := range alts {
@@ -29,19 +29,17 @@ func (c *Catalogue) Join(s model.Shape, pins model.Requirements, ds ...*Demand) 
 	if len(alts) == 0 {
 		s.Terms = []model.Requirements{{model.NewRequirement(model.LabelZone, model.In)}} // which no node meets
 	}
-	out := &constraints{Offers: NewBits(len(c.Offers)), alts: alts}
-	for _, a := range alts {
-		s.Terms = append(s.Terms, a.demands)
-		out.Offers.Add(a.offers.Bits())
+	for i := range alts {
+		alts[i].offers = c.one(alts[i].offers)
+		s.Terms = append(s.Terms, alts[i].demands)
 	}
-	out.Offers = c.one(out.Offers)
-	return &Demand{Shape: &s, constraints: out}, steps
+	return &Demand{Shape: &s, constraints: &constraints{Offers: c.union(alts), alts: alts}}, steps
 }
 
 // both returns the conjunction of two, with those of the offers of both that meet it:
 // all of them, but for labels that both name and nodes can have one of several values of.
 func (c *Catalogue) both(a, b *alternative) alternative {
-	offers := a.offers.and(b.offers)
+	offers := a.offers.And(b.offers)
 	if offers.Empty() {
 		return alternative{}
 	}
@@ -50,7 +48,7 @@ func (c *Catalogue) both(a, b *alternative) alternative {
 		if _, named := a.demands.Get(r.Key); named {
 			together, _ := demands.Get(r.Key)
 			if open := c.Spelling(r.Key).Open; !open.Empty() {
-				offers = offers.and(compact(c.Match(together)))
+				offers = offers.And(NewOfferSet(c.Match(together)))
 			}
 		}
 	}

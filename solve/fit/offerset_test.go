@@ -19,35 +19,49 @@ func TestOfferSet(t *testing.T) {
 		offers := 1 + rng.IntN(300)
 		members, other := drawOffers(rng, offers), drawOffers(rng, offers)
 		cut := rng.IntN(len(members) + 1)
-		bits := bitsOf(offers, members)
-		for _, s := range []OfferSet{SetOf(offers, short(members[cut:]), short(members[:cut])), compact(slices.Clone(bits))} {
+		bits, others := bitsOf(offers, members), bitsOf(offers, other)
+		o := NewOfferSet(others)
+		for _, s := range []OfferSet{SetOf(offers, short(members[cut:]), short(members[:cut])), NewOfferSet(bits)} {
 			from := rng.IntN(offers)
 			r := Range{from, from + rng.IntN(offers-from)}
-			within := slices.ContainsFunc(members, func(o int) bool { return r.From <= o && o < r.To })
-			common := slices.ContainsFunc(members, func(o int) bool { return slices.Contains(other, o) })
-			switch {
-			case !slices.Equal(slices.Collect(s.All()), members), !slices.Equal(s.Bits(), bits), s.Empty() != (len(members) == 0):
-				t.Fatalf("seed %d: of %d offers, %v became %v", seed, offers, members, slices.Collect(s.All()))
-			case s.Has(from) != slices.Contains(members, from):
-				t.Fatalf("seed %d: %v has %d: %t", seed, members, from, s.Has(from))
-			case s.Any(r) != within:
-				t.Fatalf("seed %d: %v has some of %v: %t", seed, members, r, s.Any(r))
-			case s.Count() != len(members):
-				t.Fatalf("seed %d: %v has %d members", seed, members, s.Count())
-			case !s.In(bitsOf(offers, members[:cut]), bitsOf(offers, members[cut:])), s.In(bitsOf(offers, other)) != slices.Equal(bitsOf(offers, other).And(bits), bits):
-				t.Fatalf("seed %d: %v in %v: %t", seed, members, other, s.In(bitsOf(offers, other)))
-			case s.Overlaps(bitsOf(offers, other)) != common:
-				t.Fatalf("seed %d: %v overlaps %v: %t", seed, members, other, !common)
+			outside := func(o int) bool { return o < r.From || r.To <= o }
+			among := slices.DeleteFunc(slices.Clone(members), outside)
+			added, window := slices.Clone(others), r.Window()
+			s.AddTo(added)
+			for what, wrong := range map[string]bool{
+				"All":          !slices.Equal(slices.Collect(s.All()), members),
+				"Bits":         !slices.Equal(s.Bits(), bits),
+				"Empty":        s.Empty() != (len(members) == 0),
+				"Has":          s.Has(from) != slices.Contains(members, from),
+				"In":           !slices.Equal(slices.Collect(s.In(r)), among),
+				"Any":          s.Any(r) != (len(among) > 0),
+				"Count":        s.Count() != len(members),
+				"Within":       s.Within(others) != slices.Equal(others.And(bits), bits),
+				"Within parts": !s.Within(bitsOf(offers, members[:cut]), bitsOf(offers, members[cut:])),
+				"Part":         !slices.Equal(s.Part(window), window.Of(bits)),
+				"AddTo":        !slices.Equal(added, bits.Or(others)),
+				"AndBits":      !slices.Equal(s.AndBits(others), bits.And(others)),
+				"And":          !s.And(o).Equal(NewOfferSet(bits.And(others))),
+				"Less":         !s.Less(others).Equal(NewOfferSet(bits.Less(others))),
+				"Overlaps":     s.Overlaps(o) != bits.Overlaps(others),
+				"OverlapsBits": s.OverlapsBits(others) != bits.Overlaps(others),
+				"Equal":        s.Equal(o) != slices.Equal(bits, others),
+				"Key":          (s.Key() == o.Key()) != slices.Equal(bits, others),
+				"Digest":       s.Digest() != NewOfferSet(bits).Digest(),
+			} {
+				if wrong {
+					t.Fatalf("seed %d: %s is wrong for %v and %v of %d offers, and for %v", seed, what, members, other, offers, r)
+				}
 			}
 		}
 	}
 }
 
-// drawOffers draws some of the offers, ascending.
+// drawOffers draws some of the offers in a range, ascending.
 func drawOffers(rng *rand.Rand, offers int) []int {
 	var out []int
-	share := rng.Float64()
-	for o := range offers {
+	share, from := rng.Float64(), rng.IntN(offers)
+	for o := from; o < from+1+rng.IntN(offers-from); o++ {
 		if rng.Float64() < share*share*share {
 			out = append(out, o)
 		}
@@ -90,12 +104,12 @@ func TestWindow(t *testing.T) {
 		}
 		members := drawOffers(rng, offers)
 		want := bitsOf(offers, members).And(all)
-		for _, s := range []OfferSet{SetOf(offers, short(members)), compact(bitsOf(offers, members))} {
+		for _, s := range []OfferSet{SetOf(offers, short(members)), NewOfferSet(bitsOf(offers, members))} {
 			kept := slices.Clone(part)
 			if s.Keep(w, kept); !slices.Equal(w.Widen(kept, offers), want) {
 				t.Fatalf("seed %d: of %v, %v keep %v", seed, r, members, kept)
 			}
-			if got := SetIn(w, kept, offers); !slices.Equal(got.Bits(), want) || got.Key() != compact(want).Key() {
+			if got := SetIn(w, kept, offers); !slices.Equal(got.Bits(), want) || got.Key() != NewOfferSet(want).Key() {
 				t.Fatalf("seed %d: %v of %v became %v", seed, members, r, got)
 			}
 			if some := (Range{r.From, r.From + (r.To-r.From)/2}); w.Any(kept, some) != want.Any(some) {

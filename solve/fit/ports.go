@@ -36,9 +36,9 @@ func (c *Catalogue) Taken(ports []model.HostPort, daemons []model.Daemon) Bits {
 func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
 	allowed := NewBits(len(c.Offers))
 	for i := range c.Pools {
-		allowed.Add(c.Pools[i].Allowed)
+		c.Pools[i].Allowed.AddTo(allowed)
 	}
-	out := &Demand{d.Shape, d.Pods, &constraints{Offers: NewBits(len(c.Offers))}}
+	var alts []alternative
 	for _, a := range d.alts {
 		bad, left, rest := c.MatchAll(a.demands).And(allowed).And(offers), NewBits(len(c.Offers)), NewBits(len(c.Offers))
 		for i := range a.offers.Bits().All() {
@@ -48,14 +48,19 @@ func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
 				left.Set(i)
 			}
 		}
-		out.add(a.demands, left)
+		alts = append(alts, alternative{a.demands, NewOfferSet(left)})
 		for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
 			if values, some := c.valuesLess(key, rest, bad); len(values) > 0 {
-				out.add(a.demands.And(model.NewRequirement(key, model.In, values...)), some)
+				alts = append(alts, alternative{a.demands.And(model.NewRequirement(key, model.In, values...)), NewOfferSet(some)})
 			}
 		}
 	}
-	return out
+	return c.with(d, alts)
+}
+
+// with returns d with these alternatives.
+func (c *Catalogue) with(d *Demand, alts []alternative) *Demand {
+	return &Demand{d.Shape, d.Pods, &constraints{Offers: c.union(alts), alts: alts}}
 }
 
 // valuesLess returns the values of a label that some of the offers have and none of
@@ -77,32 +82,27 @@ func (c *Catalogue) valuesLess(key string, offers, bad Bits) (values []string, s
 	return slices.Compact(values), some
 }
 
-// add adds an alternative that is looked at after the others.
-func (d *Demand) add(demands model.Requirements, offers Bits) {
-	d.alts = append(d.alts, alternative{demands, compact(offers)})
-	d.Offers.Add(offers)
-}
-
 // Narrow returns d with the offers that keep returns of those allowed under
 // each of its alternatives.
 func (c *Catalogue) Narrow(d *Demand, keep func(demands model.Requirements, offers Bits) Bits) *Demand {
-	out := &Demand{d.Shape, d.Pods, &constraints{Offers: NewBits(len(c.Offers))}}
+	var alts []alternative
 	for _, a := range d.alts {
-		out.add(a.demands, keep(a.demands, a.offers.Bits()))
+		alts = append(alts, alternative{a.demands, NewOfferSet(keep(a.demands, a.offers.Bits()))})
 	}
-	return out
+	return c.with(d, alts)
 }
 
 // Only returns d with the offers that are in all of the sets.
-func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
-	out := &Demand{d.Shape, d.Pods, &constraints{Offers: d.Offers}}
-	for _, s := range sets {
-		out.Offers = out.Offers.And(s)
-	}
+func (c *Catalogue) Only(d *Demand, sets ...OfferSet) *Demand {
+	var alts []alternative
 	for _, a := range d.alts {
-		out.alts = append(out.alts, alternative{a.demands, compact(a.offers.Bits().And(out.Offers))})
+		offers := a.offers
+		for _, s := range sets {
+			offers = offers.And(s)
+		}
+		alts = append(alts, alternative{a.demands, offers})
 	}
-	return out
+	return c.with(d, alts)
 }
 
 // Defines reports whether some pool, type or offer demands anything of a label.

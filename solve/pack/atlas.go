@@ -312,26 +312,26 @@ func (t *atlas) domains(key string) int {
 // nearby returns the places where other pods may be given nodes that count for
 // spread constraints of pods of this kind and shape.
 func (t *atlas) nearby(kind int, shape *model.Shape) []topology.Place {
-	return t.near(kind, shape, func(p *fit.Pool) fit.Bits { return p.Allowed })
+	return t.near(kind, shape, func(p *fit.Pool) fit.OfferSet { return p.Allowed })
 }
 
 // available returns those of the places nearby where nodes can be launched now.
 func (t *atlas) available(kind int, shape *model.Shape) []topology.Place {
-	return t.near(kind, shape, func(p *fit.Pool) fit.Bits { return p.Usable })
+	return t.near(kind, shape, func(p *fit.Pool) fit.OfferSet { return p.Usable })
 }
 
 // near is nearby with these offers of each pool.
-func (t *atlas) near(kind int, shape *model.Shape, of func(*fit.Pool) fit.Bits) []topology.Place {
+func (t *atlas) near(kind int, shape *model.Shape, of func(*fit.Pool) fit.OfferSet) []topology.Place {
 	usable := fit.NewBits(len(t.catalogue.Offers))
 	for i := range t.catalogue.Pools {
-		usable = usable.Or(of(&t.catalogue.Pools[i]))
+		of(&t.catalogue.Pools[i]).AddTo(usable)
 	}
 	if !slices.ContainsFunc(shape.Spread, func(s model.Spread) bool { return s.AnyNode }) {
 		usable = usable.And(t.catalogue.Any(shape.Chosen()))
 	}
 	var out []topology.Place
 	for _, a := range t.areas(t.topology.Pinned(kind)) {
-		if a.offers.Overlaps(usable) {
+		if a.offers.OverlapsBits(usable) {
 			out = append(out, a.place)
 		}
 	}

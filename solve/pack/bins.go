@@ -101,14 +101,14 @@ func (x *draft) demandsOn(b bin, key string) model.Requirements {
 }
 
 // offersOf is where a node of the bin could be launched.
-func (x *draft) offersOf(b bin) fit.Bits {
+func (x *draft) offersOf(b bin) fit.OfferSet {
 	window := x.pool(b.offer).Offers.Window()
-	return window.Widen(x.offersWithin(window, b), len(x.catalogue.Offers))
+	return fit.SetIn(window, x.offersWithin(window, b), len(x.catalogue.Offers))
 }
 
 // offersWithin is offersOf in the window of the pool.
 func (x *draft) offersWithin(window fit.Window, b bin) fit.Bits {
-	out := slices.Clone(window.Of(x.pool(b.offer).Usable))
+	out := x.pool(b.offer).Usable.Part(window)
 	for _, p := range b.take {
 		x.demands[p.demand].OffersAt(b.offer).Keep(window, out)
 	}
@@ -116,7 +116,7 @@ func (x *draft) offersWithin(window fit.Window, b bin) fit.Bits {
 		out.Keep(window.Of(x.catalogue.Match(model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand))))
 	}
 	if b.within != nil {
-		out.Keep(window.Of(b.within))
+		out.Keep(b.within)
 	}
 	x.keepAlike(window, out, b.offer)
 	return out
@@ -157,7 +157,7 @@ func (x *draft) spans(b bin) bool {
 	}
 	types := x.catalogue.Pools[pool].Types
 	x.budget.Spend(stepsToSpan * (types.To - types.From))
-	v := x.varietyOf(pool, x.offersOf(b), x.demandsOf(b))
+	v := x.varietyOf(pool, x.offersOf(b).Bits(), x.demandsOf(b))
 	return v.enough(x.fitting(v, x.podRequests(b), b.capacity))
 }
 

@@ -107,8 +107,8 @@ func (s domains) largest(d, target *demand, limit int) (best area, most int) {
 			continue
 		}
 		at, n := -1, 0 // the type of the last offer, and how many pods it takes
-		for o := range a.offers.All() {
-			if !offers.Has(o) || !s.plentiful(o, d) {
+		for o := range a.offers.Common(offers) {
+			if !s.plentiful(o, d) {
 				continue
 			}
 			if of := s.catalogue.Offers[o].Type; of != at || len(s.floors[s.poolOf(o)]) > 0 {
@@ -127,7 +127,7 @@ func (s domains) largest(d, target *demand, limit int) (best area, most int) {
 
 // anyRoom reports whether a type with one of the offers has room for the request beside
 // what is taken.
-func (q *problem) anyRoom(offers fit.Bits, taken, request model.Resources) bool {
+func (q *problem) anyRoom(offers fit.OfferSet, taken, request model.Resources) bool {
 	for i := range q.catalogue.Pools {
 		p := &q.catalogue.Pools[i]
 		if !offers.Any(p.Offers) {

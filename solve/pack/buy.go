@@ -88,7 +88,7 @@ func (x *draft) divideByPools(tier tier, demands []*demand) [][]*demand {
 		}
 		return pool
 	}
-	join := func(offers fit.Bits) int {
+	join := func(offers fit.OfferSet) int {
 		at := -1
 		for pool := tier.From; pool < tier.To; pool++ {
 			switch {

@@ -20,7 +20,7 @@ func (m *market) candidates(open []*demand) []candidate {
 		asking.Set(d.class)
 	}
 	for class := range asking.All() {
-		used.Add(m.classes[class])
+		m.classes[class].AddTo(used)
 	}
 	var all []candidate
 	known := map[string]bool{}
@@ -30,7 +30,7 @@ func (m *market) candidates(open []*demand) []candidate {
 			continue
 		}
 		if m.strict(pool) {
-			all = m.varied(pool, p.Usable.Less(m.reservations.offers), all)
+			all = m.varied(pool, p.Usable.Less(m.reservations.offers).Bits(), all)
 			continue
 		}
 		own := fit.NewBits(len(m.classes))

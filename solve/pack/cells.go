@@ -100,8 +100,8 @@ func (s domains) quote(c *cell, d *demand, sharers int) {
 		return
 	}
 	settled := s.settledFor(d, c)
-	for o := range c.offers.All() {
-		if !d.Offers.Has(o) || s.reservations.offers.Has(o) {
+	for o := range c.offers.Common(d.Offers) {
+		if s.reservations.offers.Has(o) {
 			continue
 		}
 		row := &s.catalogue.Types[s.catalogue.Offers[o].Type]
@@ -129,8 +129,8 @@ func (s domains) quote(c *cell, d *demand, sharers int) {
 // reservations.
 func (s domains) quotePrepaid(c *cell, d *demand) {
 	most := int64(0)
-	for o := range c.offers.All() {
-		if !d.Offers.Has(o) || !s.reservations.offers.Has(o) {
+	for o := range c.offers.Common(d.Offers) {
+		if !s.reservations.offers.Has(o) {
 			continue
 		}
 		row, left := &s.catalogue.Types[s.catalogue.Offers[o].Type], s.prepaid[s.catalogue.Offers[o].ReservationID]
@@ -168,7 +168,7 @@ func (s domains) settledFor(d *demand, c *cell) func(offer int) bool {
 		at := choices{pool, d.Under(offer)}
 		spans, ok := known[at]
 		if !ok {
-			v := s.varietyOf(pool, s.alike(offer, d.OffersAt(offer).Bits().And(pinned).And(s.catalogue.Pools[pool].Usable)), d.At(offer).And(pins...))
+			v := s.varietyOf(pool, s.alike(offer, d.OffersAt(offer).And(s.catalogue.Pools[pool].Usable).AndBits(pinned)), d.At(offer).And(pins...))
 			spans = v.enough(s.fitting(v, d.Shape.Requests, nil))
 			known[at] = spans
 		}

@@ -86,7 +86,7 @@ func (q *problem) findReservations() reservations {
 		return out
 	}
 	for _, id := range q.catalogue.Reservations() {
-		out.offers = out.offers.Or(q.catalogue.Reserved(id))
+		q.catalogue.Reserved(id).AddTo(out.offers)
 	}
 	for i := range q.snapshot.Pools {
 		for _, t := range q.snapshot.Pools[i].Types {

@@ -89,12 +89,12 @@ func (x *draft) claiming(take []portion) bool {
 // its pods together. Where a device plugin has an extended resource on nodes of the
 // offer that the bin was planned with, they have one, too: what a new node waits for is
 // told when it is launched.
-func (x *draft) suppliedOffers(b bin) fit.Bits {
+func (x *draft) suppliedOffers(b bin) fit.OfferSet {
 	offers := x.offersOf(b)
 	if !x.claiming(b.take) {
 		return offers
 	}
-	out := slices.Clone(offers)
+	var out []int32
 	last, ok := -1, false
 	chosen := &x.catalogue.Types[x.catalogue.Offers[b.offer].Type]
 	for o := range offers.All() {
@@ -102,9 +102,9 @@ func (x *draft) suppliedOffers(b bin) fit.Bits {
 			row := &x.catalogue.Types[t]
 			last, ok = t, devices.Alike(chosen.Devices, row.Devices) && x.supplied(row, b.take)
 		}
-		if !ok {
-			out.Unset(o)
+		if ok {
+			out = append(out, int32(o))
 		}
 	}
-	return out
+	return fit.SetOf(len(x.catalogue.Offers), out)
 }

@@ -395,19 +395,20 @@ func (c *dispersal) boughtAs(b bin, offer int) (bin, bool) {
 	spans := c.spans(b)
 	is := &c.catalogue.Offers[offer]
 	b.offer, b.within, b.zone = offer, nil, is.Zone
-	within := c.offersOf(b)
+	window := c.pool(offer).Offers.Window()
+	within := c.offersWithin(window, b)
 	requests := c.podRequests(b)
-	for o := range within.All() {
+	for i := range within.All() {
 		c.work--
-		other := &c.catalogue.Offers[o]
+		other := &c.catalogue.Offers[window.First()+i]
 		if other.Zone != is.Zone {
-			within.Unset(o)
+			within.Unset(i)
 			continue
 		}
 		row := &c.catalogue.Types[other.Type]
 		if other.Type != is.Type && (other.Price < is.Price || other.Price == is.Price && other.Type < is.Type) && requests.Fits(row.Free) {
 			for j := row.Offers.From; j < row.Offers.To; j++ {
-				within.Unset(j)
+				within.Unset(j - window.First())
 			}
 		}
 	}

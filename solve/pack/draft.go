@@ -46,7 +46,7 @@ type state struct {
 
 // survey is what follows from the demands as a whole.
 type survey struct {
-	classes   []fit.Bits       // the sets of offers that demands may use
+	classes   []fit.OfferSet   // the sets of offers that demands may use
 	exemplars []*demand        // one of each class
 	byOffers  map[uint64][]int // classes, by digest of their offers
 	wanted    []int            // positions of the resources anyone requests

@@ -187,10 +187,9 @@ func (s *exhaustion) tieAll() bool {
 			if !a.offers.Overlaps(d.Offers) {
 				continue
 			}
-			offers := a.offers.Bits()
 			for _, term := range termsIn(d, a) {
-				if part := s.tiedTo(d, a, term); !part.Offers.And(offers).Empty() {
-					s.ties[d.kind] = append(s.ties[d.kind], tie{part.index, offers, s.launches(part, offers)})
+				if part := s.tiedTo(d, a, term); part.Offers.Overlaps(a.offers) {
+					s.ties[d.kind] = append(s.ties[d.kind], tie{part.index, a.offers, s.launches(part, a.offers)})
 					all++
 				}
 			}
@@ -205,7 +204,7 @@ func (s *exhaustion) tieAll() bool {
 // tie is a demand for pods in one area, which has these offers.
 type tie struct {
 	part     int
-	offers   fit.Bits
+	offers   fit.OfferSet
 	launches [][]int // those of them that take one pod: of each pool, for each reservation and for none, cheapest first
 }
 
@@ -220,11 +219,12 @@ func (s *exhaustion) allKeys() []int {
 
 // launches returns the offers that take one pod of d: of each pool, for each reservation and for
 // none, cheapest first.
-func (s *exhaustion) launches(d *demand, offers fit.Bits) [][]int {
+func (s *exhaustion) launches(d *demand, offers fit.OfferSet) [][]int {
 	s.spend(len(s.catalogue.Offers) / offersPerCheck)
 	var out [][]int
+	both := d.Offers.And(offers)
 	for pool := range s.catalogue.Pools {
-		for _, sort := range s.sorts(d.Offers.And(offers).And(s.catalogue.Pools[pool].Usable)) {
+		for _, sort := range s.sorts(both.And(s.catalogue.Pools[pool].Usable).Bits()) {
 			var fitting []int
 			for o := range sort.All() {
 				row := &s.catalogue.Types[s.catalogue.Offers[o].Type]
@@ -250,7 +250,7 @@ func (s *exhaustion) stay(d *demand, n *fit.NodeRow) bool {
 
 // join puts the next pod of d on a new node, as a pod of part, if the node has room and
 // can be launched as one of the offers.
-func (s *exhaustion) join(d, part *demand, i int, offers fit.Bits) bool {
+func (s *exhaustion) join(d, part *demand, i int, offers fit.OfferSet) bool {
 	offer, ok := s.takes(s.bins[i], part, offers)
 	if ok {
 		s.put(&s.bins[i], part.index, offer, d.left[0])

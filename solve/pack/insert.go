@@ -183,16 +183,12 @@ func (n *insertion) onNode(d *demand, w worth) bool {
 // onPlanned finds a place for the next pod of d on a new node of the plan, settled
 // for one of the areas.
 func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool {
-	offers := make([]fit.Bits, len(areas))
 	n.spend(len(areas) * len(n.bins) / looksPerStep)
 	for i := 0; i < len(n.bins); i++ {
 		site := len(n.snapshot.Nodes) + i
-		for j, a := range areas {
+		for _, a := range areas {
 			fits := n.work > 0 && inside(a.place, n.topology.At(site), keys) && w(d, a.place, site) && n.mayBeIn(n.bins[i], a)
-			if fits && offers[j] == nil {
-				offers[j] = a.offers.Bits()
-			}
-			if fits && n.intoNew(d, a, i, offers[j]) {
+			if fits && n.intoNew(d, a, i) {
 				return true
 			}
 		}
@@ -224,10 +220,7 @@ func (n *insertion) cheapestFirst(areas []area, d *demand) {
 	quotes := map[string]quote{}
 	for _, a := range areas {
 		q := quote{tier: noTier}
-		for o := range a.offers.All() {
-			if !d.Offers.Has(o) {
-				continue
-			}
+		for o := range a.offers.Common(d.Offers) {
 			row := &n.catalogue.Types[n.catalogue.Offers[o].Type]
 			tier, price := n.tierOf(row.Pool), n.catalogue.Offers[o].Price
 			if tier > q.tier { // and so are all that follow
@@ -247,10 +240,10 @@ func (n *insertion) cheapestFirst(areas []area, d *demand) {
 }
 
 // intoNew finds a place for the next pod of d on a new node of the plan, once that
-// is settled for the area, which has these offers.
-func (n *insertion) intoNew(d *demand, a area, i int, offers fit.Bits) bool {
+// is settled for the area.
+func (n *insertion) intoNew(d *demand, a area, i int) bool {
 	return slices.ContainsFunc(termsIn(d, a), func(term int) bool {
-		return n.keeps(n.joinBin(d, n.tiedTo(d, a, term), i, offers))
+		return n.keeps(n.joinBin(d, n.tiedTo(d, a, term), i, a.offers))
 	})
 }
 

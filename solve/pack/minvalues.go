@@ -34,7 +34,7 @@ func (q *problem) varietyOf(pool int, offers fit.Bits, demands model.Requirement
 	if v, ok := q.varieties[key]; ok {
 		return v
 	}
-	v := &variety{floors: q.floors[pool], most: q.policy.MaxTypes, menu: q.menu(q.catalogue.Pools[pool].Offers.From, offers)}
+	v := &variety{floors: q.floors[pool], most: q.policy.MaxTypes, menu: q.menu(q.catalogue.Pools[pool].Offers.From, fit.NewOfferSet(offers))}
 	v.names, v.spans = make([][]string, len(v.floors)), make([]int, len(v.floors))
 	for _, c := range v.choices {
 		v.values = append(v.values, q.valuesOf(v, c, allowed))
@@ -100,7 +100,7 @@ func (q *problem) spanning(d *fit.Demand) *fit.Demand {
 			if len(floors) == 0 {
 				continue
 			}
-			for _, sort := range q.sorts(offers.And(q.catalogue.Pools[pool].Usable)) {
+			for _, sort := range q.sorts(q.catalogue.Pools[pool].Usable.AndBits(offers)) {
 				v := q.varietyOf(pool, sort, demands)
 				if !v.enough(q.fitting(v, d.Shape.Requests, nil)) {
 					offers = offers.Less(sort)
@@ -113,13 +113,13 @@ func (q *problem) spanning(d *fit.Demand) *fit.Demand {
 
 // carries returns how many pods of the request, at most limit, a node launched
 // from the offer takes beside what is taken, if pods may use these offers.
-func (q *problem) carries(offer int, offers fit.Bits, taken, request model.Resources, limit int) int {
+func (q *problem) carries(offer int, offers fit.OfferSet, taken, request model.Resources, limit int) int {
 	row := &q.catalogue.Types[q.catalogue.Offers[offer].Type]
 	n := fit.RoomBeside(taken, row.Free, request, limit)
 	if n == 0 || len(q.floors[row.Pool]) == 0 {
 		return n
 	}
-	v := q.varietyOf(row.Pool, q.alike(offer, offers.And(q.catalogue.Pools[row.Pool].Usable)), nil)
+	v := q.varietyOf(row.Pool, q.alike(offer, offers.And(q.catalogue.Pools[row.Pool].Usable).Bits()), nil)
 	for n > 0 && !v.enough(q.fitting(v, taken.Plus(request.Times(int64(n))), nil)) {
 		n--
 	}
@@ -128,7 +128,7 @@ func (q *problem) carries(offer int, offers fit.Bits, taken, request model.Resou
 
 // menu returns the type rows that can be launched as one of the offers in the
 // pool of the given one.
-func (q *problem) menu(offer int, offers fit.Bits) *menu {
+func (q *problem) menu(offer int, offers fit.OfferSet) *menu {
 	pool := q.pool(offer)
 	out := &menu{}
 	for i := range q.catalogue.Offers[pool.Offers.From:pool.Offers.To] {

@@ -103,7 +103,7 @@ func (l *outlook) ways(b *bin, asked model.Requirements, fits fit.Bits) fit.Offe
 	for t := range fits.All() {
 		window.Add(fitting, l.catalogue.Types[t].Offers)
 	}
-	now, possible := l.offersWithin(window, *b), slices.Clone(window.Of(pool.Allowed))
+	now, possible := l.offersWithin(window, *b), pool.Allowed.Part(window)
 	now.Keep(fitting)
 	for _, r := range asked {
 		possible.Keep(window.Of(l.catalogue.Match(r)))
@@ -165,7 +165,7 @@ func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all
 		}
 	}
 	l.budget.Spend(2 * len(met) * f.ways.Count())
-	return some, len(met) > 0 && f.ways.In(met...)
+	return some, len(met) > 0 && f.ways.Within(met...)
 }
 
 // possible reports whether a claim for the future may turn out to meet the
@@ -174,7 +174,7 @@ func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all
 // pods ask for by name.
 func (l *outlook) possible(f *future, alt *model.Requirements) bool {
 	for i, offers := range l.match(alt).each {
-		if r := &(*alt)[i]; !f.ways.Overlaps(offers) || l.unnamed(f, r.Key) && named(r) {
+		if r := &(*alt)[i]; !f.ways.OverlapsBits(offers) || l.unnamed(f, r.Key) && named(r) {
 			return false
 		}
 	}

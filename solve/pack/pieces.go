@@ -280,7 +280,7 @@ func (x *divider) openings(d *demand, key int) (map[int32]model.Price, bool) {
 	offers := d.Offers
 	for _, k := range x.topology.Pinned(d.kind) {
 		s := x.catalogue.Spelling(x.topology.Keys[k])
-		if offers.Overlaps(s.Open) {
+		if offers.OverlapsBits(s.Open) {
 			return nil, false
 		}
 		offers = offers.Less(s.Absent)

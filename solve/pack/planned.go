@@ -21,7 +21,7 @@ type bin struct {
 	take     []portion
 	capacity model.Resources // of one node, as reserved in the pool's limits
 	onDemand bool            // it is launched on demand, for the share that its pool asks for
-	within   fit.Bits        // offers it is launched as, so that workloads are spread over spot pools; nil = any
+	within   fit.Bits        // offers, in the window of its pool, it is launched as, so that workloads are spread over spot pools; nil = any
 	zone     string          // that all of within are in
 }
 

@@ -43,7 +43,7 @@ func (w report) render(plan *model.Plan) {
 	for _, b := range w.bins {
 		requests := w.podRequests(b)
 		offers := w.suppliedOffers(b)
-		key := fmt.Sprint(w.poolOf(b.offer), w.pool(b.offer).Offers.Window().Of(offers).Key())
+		key := fmt.Sprint(w.poolOf(b.offer), offers.Key())
 		if menus[key] == nil {
 			menus[key] = w.menu(b.offer, offers)
 		}
@@ -74,7 +74,7 @@ func (w report) offer(l *model.Launch, b bin, requests model.Resources, m *menu)
 		return
 	}
 	var choices []choice
-	choices, l.MinValues = w.listed(b, w.varietyOf(pool, w.suppliedOffers(b), l.Requirements), requests)
+	choices, l.MinValues = w.listed(b, w.varietyOf(pool, w.suppliedOffers(b).Bits(), l.Requirements), requests)
 	w.list(l, requests, choices, m.types)
 }
 

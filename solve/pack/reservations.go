@@ -44,7 +44,7 @@ func (q *problem) alike(offer int, offers fit.Bits) fit.Bits {
 // keepAlike is alike in a set of the window, which it changes.
 func (q *problem) keepAlike(window fit.Window, set fit.Bits, offer int) {
 	if id := q.reservation(offer); id != "" {
-		set.Keep(window.Of(q.catalogue.Reserved(id)))
+		q.catalogue.Reserved(id).Keep(window, set)
 		return
 	}
 	set.Remove(window.Of(q.reservations.offers))

@@ -23,7 +23,7 @@ func (m *market) prepaidOffers() []candidate {
 			p := &m.catalogue.Pools[pool]
 			offers := p.Usable.And(m.catalogue.Reserved(id))
 			if m.strict(pool) {
-				out = m.varied(pool, offers, out)
+				out = m.varied(pool, offers.Bits(), out)
 				continue
 			}
 			for i := range offers.All() {

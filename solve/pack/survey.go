@@ -49,7 +49,7 @@ func (x *draft) classOf(d *demand) int {
 	demanding := x.demanding(fit.Range{To: len(x.floors)})
 	digest := d.Offers.Digest()
 	for _, class := range x.byOffers[digest] {
-		if o := x.exemplars[class]; slices.Equal(o.Offers, d.Offers) && (!demanding || o.Constraints() == d.Constraints()) {
+		if o := x.exemplars[class]; o.Offers.Equal(d.Offers) && (!demanding || o.Constraints() == d.Constraints()) {
 			return class
 		}
 	}

@@ -87,7 +87,6 @@ func (r repair) narrow() bool {
 				return false
 			}
 			r.budget.Spend(stepsPerNarrow * len(r.bins))
-			offers := a.offers.Bits()
 			var as []*demand // that d is, tied to the area; nil = to be worked out
 			for i := range r.bins {
 				site := len(r.snapshot.Nodes) + i
@@ -97,7 +96,7 @@ func (r repair) narrow() bool {
 				if as == nil {
 					as = r.settledAsAny(d, a)
 				}
-				if slices.ContainsFunc(as, func(as *demand) bool { return r.joinBin(d, as, i, offers) }) {
+				if slices.ContainsFunc(as, func(as *demand) bool { return r.joinBin(d, as, i, a.offers) }) {
 					return true
 				}
 			}
@@ -112,10 +111,10 @@ func (r repair) mayHold(i int, d *demand) bool {
 	return len(r.bins) <= fewBins || r.fitBeside(d.Shape.Requests, b, r.catalogue.Types[r.catalogue.Offers[b.offer].Type].Free)
 }
 
-// settleBin settles a new node for the area, which has these offers, and puts the next
-// pod of d there, if there is room.
-func (r repair) settleBin(d *demand, a area, i int, offers fit.Bits) bool {
-	return slices.ContainsFunc(r.settledAsAny(d, a), func(as *demand) bool { return r.joinBin(d, as, i, offers) })
+// settleBin settles a new node for the area, and puts the next pod of d there, if there
+// is room.
+func (r repair) settleBin(d *demand, a area, i int) bool {
+	return slices.ContainsFunc(r.settledAsAny(d, a), func(as *demand) bool { return r.joinBin(d, as, i, a.offers) })
 }
 
 // settledAsAny returns d tied to an area and, if pods of d may run for one of
@@ -146,7 +145,7 @@ func termsIn(d *demand, a area) []int {
 
 // joinBin puts the next pod of d on a new node, as a pod of another demand that
 // stands for it, if the node has room and can be launched as one of the offers.
-func (r repair) joinBin(d, as *demand, i int, offers fit.Bits) bool {
+func (r repair) joinBin(d, as *demand, i int, offers fit.OfferSet) bool {
 	offer, ok := r.takes(r.bins[i], as, offers)
 	if ok {
 		site := len(r.snapshot.Nodes) + i
@@ -202,7 +201,7 @@ func (r repair) intoBin(d *demand, i int) bool {
 				slices.ContainsFunc(r.settledAsAny(d, anywhere), func(as *demand) bool { return r.joinBin(d, as, i, d.Offers) })
 		}
 		if a, ok := r.areaOf(place, keys, r.bins[i].offer); ok {
-			return r.settleBin(d, a, i, a.offers.Bits())
+			return r.settleBin(d, a, i)
 		}
 	}
 	return false
@@ -262,7 +261,7 @@ func (r repair) put(b *bin, demand, offer int, p model.Pod) {
 
 // takes reports whether the bin has room for one more pod of d, and as which
 // of the offers it would then be launched.
-func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
+func (r repair) takes(b bin, d *demand, offers fit.OfferSet) (offer int, ok bool) {
 	if !d.Offers.Any(r.pool(b.offer).Offers) {
 		return 0, false
 	}
@@ -291,11 +290,14 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	}
 	r.budget.Spend(stepsPerBin)
 	price := model.Price(math.MaxInt64)
-	offers = offers.And(d.Offers).And(r.offersOf(b))
+	window := r.pool(b.offer).Offers.Window()
+	left := r.offersWithin(window, b)
+	d.Offers.Keep(window, left)
+	offers.Keep(window, left)
 	asked, spoils := r.askedOf(b), r.spoiler(b, d)
 	for _, row := range large {
 		for o := row.Offers.From; o < row.Offers.To; o++ {
-			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && !spoils(o) && r.catalogue.Meets(o, asked.And(d.At(o)...)) {
+			if p := r.catalogue.Offers[o].Price; left.Has(o-window.First()) && p < price && !spoils(o) && r.catalogue.Meets(o, asked.And(d.At(o)...)) {
 				offer, price, ok = o, p, true
 			}
 		}

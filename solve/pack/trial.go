@@ -77,7 +77,7 @@ func Worth(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) []
 	for _, tier := range x.tiers {
 		var open []*demand
 		for _, d := range x.demands {
-			if !valued[d.kind] && d.Offers.And(x.reservations.offers).Empty() { // nothing is worth much that a reservation takes
+			if !valued[d.kind] && !d.Offers.OverlapsBits(x.reservations.offers) { // nothing is worth much that a reservation takes
 				open = append(open, d)
 			}
 		}
@@ -121,7 +121,7 @@ func (t *Trial) Alike(launch int) int {
 type Menu struct {
 	catalogue *fit.Catalogue
 	rows      []*fit.TypeRow // of the types that it lists, in their order
-	offers    fit.Bits
+	offers    fit.OfferSet
 }
 
 // Menu returns what the launch may become.

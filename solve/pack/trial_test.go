@@ -24,10 +24,8 @@ func TestMenu(t *testing.T) {
 		{InstanceType: &model.InstanceType{Name: "large"}, Offers: fit.Range{From: 0, To: 5}},
 		{InstanceType: &model.InstanceType{Name: "small"}, Offers: fit.Range{From: 5, To: 6}},
 	}
-	m := &Menu{catalogue: c, rows: rows, offers: fit.NewBits(len(c.Offers))}
-	for _, o := range []int{0, 1, 3, 4, 5} { // all but the one in c
-		m.offers.Set(o)
-	}
+	allButInC := []int32{0, 1, 3, 4, 5}
+	m := &Menu{catalogue: c, rows: rows, offers: fit.SetOf(len(c.Offers), allButInC)}
 	for _, q := range []struct {
 		capacityType, zone string
 		want               []Choice

@@ -272,7 +272,7 @@ func (w reasons) hollow(pool int) ([]model.Step, bool) {
 	if len(w.floors[pool]) == 0 || w.policy.RelaxMinValues || p.Allowed.Empty() {
 		return nil, false
 	}
-	v := w.varietyOf(pool, p.Allowed, nil)
+	v := w.varietyOf(pool, p.Allowed.Bits(), nil)
 	all := w.fitting(v, nil, nil)
 	if v.enough(all) {
 		return nil, false
@@ -294,7 +294,7 @@ func (w reasons) floorStep(pool int, d *demand) (model.Step, bool) {
 	fresh := w.catalogue.NewDemand(model.Pending{Shape: d.Shape})
 	var step model.Step
 	for demands, offers := range fresh.Alternatives() {
-		v := w.varietyOf(pool, offers.And(p.Usable).Less(w.reservations.offers), demands)
+		v := w.varietyOf(pool, p.Usable.Less(w.reservations.offers).AndBits(offers), demands)
 		fits := w.fitting(v, d.Shape.Requests, nil)
 		allowed := slices.DeleteFunc(slices.Clone(fits), func(i int) bool {
 			return w.limits.allow(pool, w.catalogue.Types[v.choices[i].row].Capacity, 1) == 0
