@@ -279,14 +279,10 @@ func nodesUsed(x *draft) int {
 	return max(n+len(sites), 1)
 }
 
-// anySelected reports whether the selector picks any pod there is.
+// anySelected reports whether the selector picks any pod that is to be placed or stays.
 func (q *problem) anySelected(s *model.PodSelector) bool {
-	if slices.ContainsFunc(q.snapshot.Pending, func(p model.Pending) bool { return s.Selects(&p.Peer) }) {
-		return true
-	}
-	return slices.ContainsFunc(q.snapshot.Nodes, func(n model.Node) bool {
-		return slices.ContainsFunc(n.Residents, func(r model.Resident) bool { return !r.Terminating && s.Selects(&r.Peer) })
-	})
+	pending := slices.ContainsFunc(q.snapshot.Pending, func(p model.Pending) bool { return s.Selects(&p.Peer) })
+	return pending || len(q.memory.Selected(q.snapshot.Nodes, s)) > 0
 }
 
 // stepsPerAlternative is what it takes to find the offers for one of the terms of a shape.
