@@ -148,8 +148,14 @@ func (b Bits) unset(list []int32) {
 
 // Any reports whether some integer of the range is in the set.
 func (b Bits) Any(r Range) bool {
-	for range b.In(r) {
-		return true
+	for i := r.From; i < r.To; i = i&^63 + 64 {
+		rest := b[i/64] >> (i % 64)
+		if left := r.To - i; left < 64 {
+			rest &= 1<<left - 1
+		}
+		if rest != 0 {
+			return true
+		}
 	}
 	return false
 }

@@ -145,10 +145,11 @@ func (s OfferSet) In(r Range) iter.Seq[int] {
 
 // Any reports whether some offer of the range is in the set.
 func (s OfferSet) Any(r Range) bool {
-	for range s.In(r) {
-		return true
+	if s.bits != nil {
+		return s.bits.Any(s.window.clip(r))
 	}
-	return false
+	i, _ := slices.BinarySearch(s.list, int32(r.From))
+	return i < len(s.list) && int(s.list[i]) < r.To
 }
 
 // Keep takes out of a set of the window what is not in s.
