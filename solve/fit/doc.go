@@ -12,8 +12,9 @@
 // with what pods demand once for all nodes that have them (taints.go, labels.go).
 //
 // What a requirement allows is a set of offers (Bits), computed once per
-// distinct requirement; what a shape allows is a handful of ANDs over those. A new node is
-// of one NodePool: its offers are looked at in the Window of that one.
+// distinct requirement; what a shape allows is a handful of ANDs over those. It is kept as
+// an OfferSet, which is smaller if its offers are those of few among many NodePools. A new
+// node is of one NodePool: its offers are looked at in the Window of that one.
 //
 // # Invariants
 //
