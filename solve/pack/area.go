@@ -13,7 +13,7 @@ import (
 // to domains of the same keys share a list of them.
 type area struct {
 	*region
-	id    string
+	id    string // of the place: what numbers domains, numbers those of another draft differently
 	place topology.Place
 }
 

@@ -112,15 +112,15 @@ func (x *divider) divide(bought map[*demand]int) (*draft, map[*demand]*division)
 	counts := x.countsAtStart()
 	tied := map[*demand]bool{} // nodes were launched for parts of these
 	type part struct {
-		whole *demand
-		area  string
+		whole  *demand
+		region string
 	}
-	parts := map[part]int{} // the first of each
+	parts := map[part]int{} // the first of each that may go wherever pods of the whole may
 	for i := len(x.demands) - 1; i >= 0; i-- {
 		d := x.demands[i]
 		tied[d.whole] = true
-		if d.whole != nil && d.bundle == nil {
-			parts[part{d.whole, d.area.id}] = i
+		if d.whole != nil && d.bundle == nil && x.avoids(d.Shape) == x.avoids(d.whole.Shape) {
+			parts[part{d.whole, d.area.text()}] = i
 		}
 	}
 	for i, d := range x.demands {
@@ -136,7 +136,7 @@ func (x *divider) divide(bought map[*demand]int) (*draft, map[*demand]*division)
 			continue
 		}
 		for j, a := range areas {
-			at, known := parts[part{d, a.id}]
+			at, known := parts[part{d, a.text()}]
 			if !known {
 				at = len(fresh.demands)
 				fresh.demands = append(fresh.demands, x.partOf(d, a, nil))

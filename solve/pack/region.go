@@ -39,6 +39,9 @@ func (r *region) id() string {
 	return string(b)
 }
 
+// text is equal for equal regions, also of other drafts, which number domains differently.
+func (r *region) text() string { return strings.Join(r.labels, "\x00") + "\x00" + r.id() }
+
 // pin returns what settles a node for the region as far as it is about one of the labels,
 // and whether anything does.
 func (r *region) pin(i int) (model.Requirement, bool) {
