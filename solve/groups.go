@@ -47,6 +47,7 @@ type assembly struct {
 	teams []*team // of the Snapshot, in order
 	named map[string]*team
 	taken []*team // whose pods are in the plan
+	ahead []*team // planned ones that are still to be tried, and those taken: their pods keep their places meanwhile
 	tried map[string]*model.Plan
 	short bool // the budget ended before all groups were tried
 }
@@ -93,6 +94,9 @@ func together(s *model.Snapshot, budget *work.Budget, place func(*model.Snapshot
 			t.reason = fmt.Sprintf("PodGroup %s is incomplete: %d of the %d pods that must start together exist", t.Name, exist, t.MinCount)
 		default:
 			complete = append(complete, t)
+			if t.planned {
+				a.ahead = append(a.ahead, t)
+			}
 		}
 	}
 	if len(complete) == 0 {
@@ -150,7 +154,8 @@ func teamsOf(s *model.Snapshot) []*team {
 				planned++
 			}
 		}
-		t.planned, t.avoids = !t.standsIn && planned >= t.need, len(t.Avoid) > 0
+		t.planned = !t.standsIn && planned >= t.need
+		t.avoids = len(t.Avoid) > 0 && !t.planned // the pods keep their places
 		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b *team) int {
@@ -186,6 +191,7 @@ func (a *assembly) admit(list []*team) {
 			t.untried = true
 			t.reason = fmt.Sprintf("PodGroup %s: the planner's budget ended before it could be tried alone", t.Name)
 		}
+		a.ahead = slices.DeleteFunc(a.ahead, func(t *team) bool { return slices.Contains(list, t) })
 		return
 	}
 	if !slices.ContainsFunc(list, (*team).roams) && a.good(a.try(list), list) {
@@ -223,6 +229,7 @@ func (a *assembly) admitOne(t *team) {
 		}
 		t.trimmed = false
 	}
+	a.ahead = slices.DeleteFunc(a.ahead, func(o *team) bool { return o == t })
 	if t.Waits != "" {
 		t.reason = fmt.Sprintf("PodGroup %s: %s", t.Name, t.Waits)
 	}
@@ -342,15 +349,30 @@ func (a *assembly) key(list []*team) string {
 	for _, t := range slices.Concat(a.taken, list) {
 		names = append(names, fmt.Sprintf("%q %t %t %q", t.Name, t.trimmed, t.avoids, t.domain))
 	}
+	for _, t := range a.others(list) {
+		names = append(names, fmt.Sprintf("%q stays", t.Name))
+	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 
+// others returns the teams of which only pods that an earlier plan placed are in tries for
+// the list.
+func (a *assembly) others(list []*team) []*team {
+	return slices.DeleteFunc(slices.Clone(a.ahead), func(t *team) bool { return slices.Contains(a.taken, t) || slices.Contains(list, t) })
+}
+
 // with returns the Snapshot without the pods of teams that are neither taken nor
-// listed, with the others in their topology domains.
+// listed, but for those that keep their places, with the others in their topology domains.
 func (a *assembly) with(list []*team) *model.Snapshot {
+	others := a.others(list)
 	list = slices.Concat(a.taken, list)
 	in, to := members(list), map[string][]model.Requirements{}
+	for _, t := range others {
+		for _, p := range t.pods {
+			in[p.Key()] = in[p.Key()] || p.Planned != ""
+		}
+	}
 	for _, t := range list {
 		if t.avoids {
 			to[t.Name] = avoiding(a.s, t.Avoid)
