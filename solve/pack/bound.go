@@ -12,6 +12,7 @@ import (
 	"karpenter/solve/fit"
 	"karpenter/solve/lp"
 	"karpenter/solve/topology"
+	"karpenter/solve/work"
 )
 
 // proof is the phase that proves how much a plan must cost at least.
@@ -48,9 +49,14 @@ func bound(x, planned *draft) model.Price {
 		s.prove(s.values())
 	}
 	r := v.relaxation(divided)
-	sum := r.bound(cost, tries, v.budget)
+	part := v.budget.Part(1 - wholeShare)
+	sum := r.bound(cost, tries, part)
 	if len(r.stores) > 0 && !r.crowded && sum < near*cost {
-		r, sum = v.proveAgain(r, sum, cost, sales, divided)
+		r, sum = v.proveAgain(r, sum, cost, sales, divided, part)
+	}
+	v.budget.Return(part)
+	if sum < near*cost {
+		sum = max(sum, r.whole(v.budget))
 	}
 	for i, d := range v.demands {
 		v.worth[d] = r.cheapest(i)
@@ -240,7 +246,7 @@ func (s *sale) quote() {
 // were worth as if the nodes there are did not exist is too much for those that have room
 // on them, and too little for the others, of whose worth that takes. So it asks first what
 // pods are worth beside the nodes there are if a new node could be worth more than its price.
-func (v *proof) proveAgain(r *relaxation, sum, cost float64, sales []*sale, divided map[*demand]*division) (*relaxation, float64) {
+func (v *proof) proveAgain(r *relaxation, sum, cost float64, sales []*sale, divided map[*demand]*division, budget *work.Budget) (*relaxation, float64) {
 	reset := func() {
 		for _, all := range divided {
 			for _, p := range all.pieces {
@@ -255,7 +261,7 @@ func (v *proof) proveAgain(r *relaxation, sum, cost float64, sales []*sale, divi
 		}
 	}
 	other := r.with(v.demands, divided, r.first)
-	other.bound(cost, tries/2, v.budget)
+	other.bound(cost, tries/2, budget)
 	beside := other.worths(v.demands, divided)
 	reset()
 	for _, s := range sales {
@@ -266,7 +272,7 @@ func (v *proof) proveAgain(r *relaxation, sum, cost float64, sales []*sale, divi
 		s.prove(values, nil)
 	}
 	other = r.with(v.demands, divided, nil)
-	if higher := other.bound(cost, tries, v.budget); higher > sum {
+	if higher := other.bound(cost, tries, budget); higher > sum {
 		return other, higher
 	}
 	return r, sum

@@ -121,11 +121,16 @@ func (x *relaxation) cheapest(demand int) float64 {
 	return sum / max(pods, 1)
 }
 
-// worth returns what the room is worth if pods are worth these parts of what was proved.
-func (s *store) worth(proved, part []float64) float64 {
+// value sets what pods are worth: these parts of what was proved.
+func (s *store) value(proved, part []float64) {
 	for j, p := range s.pieces {
 		s.Value[j] = proved[p] * part[p]
 	}
+}
+
+// worth returns what the room is worth if pods are worth these parts of what was proved.
+func (s *store) worth(proved, part []float64) float64 {
+	s.value(proved, part)
 	worth, _ := s.RelaxAgain(s.prices)
 	return worth
 }
@@ -139,6 +144,26 @@ func (s *store) fill(proved, part, slope []float64) float64 {
 	return worth
 }
 
+// whole returns the bound where it was found to be highest, but with nodes that take few
+// fractions of pods: large ones leave much of a node as it is.
+func (x *relaxation) whole(budget *work.Budget) float64 {
+	steps := 0
+	for i := range x.stores {
+		steps += branchItem * branches * len(x.stores[i].pieces)
+	}
+	if x.crowded || budget.Left() < int64(steps) {
+		return 0
+	}
+	budget.Spend(steps)
+	sum, b := x.paid(x.part), lp.Brancher{}
+	for i := range x.stores {
+		x.stores[i].value(x.proved, x.part)
+		worth, _ := b.Most(&x.stores[i].Knapsack, branches)
+		sum -= worth
+	}
+	return sum
+}
+
 // Bounds of the search for worths.
 const (
 	mostStored = 1 << 19 // items in all stores: some 30 MB
@@ -147,7 +172,10 @@ const (
 	strides    = 16      // of a walk
 	patient    = 3       // how many without a better bound until steps are halved
 	nearEnough = 1e-3    // of the cost: no bound need be nearer than that
-	tryItem    = 16      // steps that an item of a store takes
+	tryItem    = 8       // steps that an item of a store takes
+	branches   = 8       // of a store, so that few pods are fractions
+	branchItem = 4       // steps that an item takes in a branch
+	wholeShare = 0.1     // of the proof's budget, for these
 )
 
 // bound returns what the pods cost at least, of which a plan costs so much. Where
@@ -215,15 +243,23 @@ func (x *relaxation) walk(part []float64, step float64) {
 	}
 }
 
+// paid returns what all pods are worth if each is worth these parts of what was proved.
+func (x *relaxation) paid(part []float64) (sum float64) {
+	for d, all := range x.of {
+		for i, n := range x.spread(d, part) {
+			sum += n * x.proved[all[i].at] * part[all[i].at]
+		}
+	}
+	return sum
+}
+
 // at returns the bound if pods are worth these parts of what was proved, and by how
 // much it rises with each part.
 func (x *relaxation) at(part []float64) (sum float64, slope []float64) {
-	slope = make([]float64, len(part))
+	sum, slope = x.paid(part), make([]float64, len(part))
 	for d, all := range x.of {
 		for i, n := range x.spread(d, part) {
-			p := all[i].at
-			sum += n * x.proved[p] * part[p]
-			slope[p] = n * x.proved[p]
+			slope[all[i].at] = n * x.proved[all[i].at]
 		}
 	}
 	for i := range x.stores {
