@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"karpenter/bench/judge"
 	"karpenter/bench/ours"
@@ -205,5 +206,39 @@ func TestTopology(t *testing.T) {
 	loose.Requirements = loose.Requirements[:1]
 	if v := judge.New(w).Judge(&judge.Plan{Claims: []judge.Claim{loose}}); v.Count == 0 {
 		t.Error("a claim that may come up in any zone passes for one that is spread")
+	}
+}
+
+// TestSpreadBySeveralLabels has the scheduler's own reading of several spread constraints:
+// a node without one of the labels counts for none of them.
+func TestSpreadBySeveralLabels(t *testing.T) {
+	const bandwidth = "karpenter.k8s.aws/instance-network-bandwidth"
+	w, err := workload.Empty("labels")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SetPools(workload.Terms{})
+	w.Deployments = []workload.Deployment{
+		{Name: "web", Replicas: 2, CPU: 500, Memory: 512, Constrain: func(name string, spec *corev1.PodSpec) {
+			for _, label := range []string{corev1.LabelTopologyZone, bandwidth} {
+				spec.TopologySpreadConstraints = append(spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+					MaxSkew: 1, TopologyKey: label, WhenUnsatisfiable: corev1.DoNotSchedule,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{workload.Label: name}},
+				})
+			}
+		}},
+		{Name: "other", Replicas: 1, CPU: 500, Memory: 512, Constrain: func(_ string, spec *corev1.PodSpec) {
+			spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}},
+	}
+	w.Count()
+	for kind, fault := range map[string]string{"m4.large": "", "m5.2xlarge": "skew of 2"} { // m4 does not tell its bandwidth
+		elsewhere := onType(kind, key(w, 2))
+		elsewhere.Pool = "batch"
+		elsewhere.Requirements[1] = in(corev1.LabelTopologyZone, workload.Region+"b")
+		v := judge.New(w).Judge(&judge.Plan{Claims: []judge.Claim{onType("m5.large", key(w, 0)), onType("m5.xlarge", key(w, 1)), elsewhere}})
+		if got := strings.Join(v.Faults, "\n"); (fault == "") != (v.Count == 0) || !strings.Contains(got, fault) {
+			t.Errorf("beside a node of %s: faults %q, want %q", kind, got, fault)
+		}
 	}
 }

@@ -160,9 +160,22 @@ func (j *Judge) spread(a *asked, t *term, where string) {
 	}
 }
 
-// eligible returns the domains that count for the pod.
+// spreadKeys returns the labels by which the pod must be spread.
+func (j *Judge) spreadKeys(a *asked) []string {
+	var out []string
+	for _, t := range j.groups[a.group].carries {
+		if t.kind == spreadTerm {
+			out = append(out, t.key)
+		}
+	}
+	return out
+}
+
+// eligible returns the domains that count for the pod: of nodes that have all labels by which
+// it must be spread.
 func (j *Judge) eligible(a *asked, t *term) map[string]bool {
-	id := fmt.Sprint(a.class, t.key, t.affinity, t.taints)
+	keys := j.spreadKeys(a)
+	id := fmt.Sprint(a.class, t.key, t.affinity, t.taints, keys)
 	if out, ok := j.domains[id]; ok {
 		return out
 	}
@@ -171,7 +184,8 @@ func (j *Judge) eligible(a *asked, t *term) map[string]bool {
 	for i := range j.sites {
 		s := &j.sites[i]
 		where := s.domain(t.key)
-		if where == "" || s.node == nil || seen[where] && out[where] {
+		lacks := func(key string) bool { return s.domain(key) == "" }
+		if s.node == nil || seen[where] && out[where] || slices.ContainsFunc(keys, lacks) {
 			continue
 		}
 		seen[where] = true
