@@ -417,7 +417,7 @@ type binding struct {
 // what it has against the pods that are left once as many as can be are bound
 // are mismatches. One that is a difference is bound all the same, and the others
 // tried again: what they wait for may be no more than this one. Where several are, each
-// is tried as the next.
+// is tried as the next, and then as the first of all.
 func (j *judge) bind(want []binding) {
 	j.tally["placed"] += len(want)
 	j.wrong = append(j.wrong, j.refused(want)...)
@@ -453,6 +453,12 @@ func (j *judge) refused(want []binding) []string {
 		j.pods = append(slices.Clip(most), bound(b))
 		if fewer := j.refused(slices.Delete(slices.Clone(left), i, i+1)); len(fewer) < len(wrong) {
 			wrong = fewer
+		}
+		if len(wrong) > 0 && j.differsAt(before, b) { // it might have come before all others
+			j.pods = append(slices.Clip(before), bound(b))
+			if fewer := j.refused(slices.DeleteFunc(slices.Clone(want), func(o binding) bool { return o.pod == b.pod })); len(fewer) < len(wrong) {
+				wrong = fewer
+			}
 		}
 		if len(wrong) == 0 {
 			return nil
