@@ -47,7 +47,6 @@ type assembly struct {
 	teams []*team // of the Snapshot, in order
 	named map[string]*team
 	taken []*team // whose pods are in the plan
-	ahead []*team // planned ones that are still to be tried, and those taken: their pods keep their places meanwhile
 	tried map[string]*model.Plan
 	short bool // the budget ended before all groups were tried
 }
@@ -94,9 +93,6 @@ func together(s *model.Snapshot, budget *work.Budget, place func(*model.Snapshot
 			t.reason = fmt.Sprintf("PodGroup %s is incomplete: %d of the %d pods that must start together exist", t.Name, exist, t.MinCount)
 		default:
 			complete = append(complete, t)
-			if t.planned {
-				a.ahead = append(a.ahead, t)
-			}
 		}
 	}
 	if len(complete) == 0 {
@@ -191,7 +187,6 @@ func (a *assembly) admit(list []*team) {
 			t.untried = true
 			t.reason = fmt.Sprintf("PodGroup %s: the planner's budget ended before it could be tried alone", t.Name)
 		}
-		a.ahead = slices.DeleteFunc(a.ahead, func(t *team) bool { return slices.Contains(list, t) })
 		return
 	}
 	if !slices.ContainsFunc(list, (*team).roams) && a.good(a.try(list), list) {
@@ -229,7 +224,6 @@ func (a *assembly) admitOne(t *team) {
 		}
 		t.trimmed = false
 	}
-	a.ahead = slices.DeleteFunc(a.ahead, func(o *team) bool { return o == t })
 	if t.Waits != "" {
 		t.reason = fmt.Sprintf("PodGroup %s: %s", t.Name, t.Waits)
 	}
@@ -349,26 +343,29 @@ func (a *assembly) key(list []*team) string {
 	for _, t := range slices.Concat(a.taken, list) {
 		names = append(names, fmt.Sprintf("%q %t %t %q", t.Name, t.trimmed, t.avoids, t.domain))
 	}
-	for _, t := range a.others(list) {
+	for _, t := range a.waiting(list) {
 		names = append(names, fmt.Sprintf("%q stays", t.Name))
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 
-// others returns the teams of which only pods that an earlier plan placed are in tries for
-// the list.
-func (a *assembly) others(list []*team) []*team {
-	return slices.DeleteFunc(slices.Clone(a.ahead), func(t *team) bool { return slices.Contains(a.taken, t) || slices.Contains(list, t) })
+// waiting returns the teams besides the list that an earlier plan was for and of which it is
+// not known yet whether they are taken.
+func (a *assembly) waiting(list []*team) []*team {
+	return slices.DeleteFunc(slices.Clone(a.teams), func(t *team) bool {
+		return !t.planned || t.reason != "" || slices.Contains(a.taken, t) || slices.Contains(list, t)
+	})
 }
 
 // with returns the Snapshot without the pods of teams that are neither taken nor
-// listed, but for those that keep their places, with the others in their topology domains.
+// listed, with the others in their topology domains. Pods of waiting teams that have places
+// keep them.
 func (a *assembly) with(list []*team) *model.Snapshot {
-	others := a.others(list)
+	waiting := a.waiting(list)
 	list = slices.Concat(a.taken, list)
 	in, to := members(list), map[string][]model.Requirements{}
-	for _, t := range others {
+	for _, t := range waiting {
 		for _, p := range t.pods {
 			in[p.Key()] = in[p.Key()] || p.Planned != ""
 		}

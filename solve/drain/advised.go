@@ -44,7 +44,7 @@ func (r *round) advised() {
 		return r.s.Nodes[a].Disruption.Advised.Compare(r.s.Nodes[b].Disruption.Advised)
 	})
 	r.close(func(n *model.Node) bool {
-		return infirm(n) || r.intended[n.Claim] || !n.Disruption.Drifted.IsZero() || risky[spotPoolOf(n)]
+		return r.leaves(n) || !n.Disruption.Drifted.IsZero() || risky[spotPoolOf(n)]
 	})
 	for _, i := range sites {
 		n := &r.s.Nodes[i]

@@ -9,7 +9,7 @@ import "karpenter/model"
 func (may *permits) open(reason model.Reason) {
 	may.close(func(n *model.Node) bool {
 		switch {
-		case infirm(n), may.intended[n.Claim]:
+		case may.leaves(n):
 			return true
 		case !n.Disruption.Drifted.IsZero() && (reason == model.Drifted || may.soonGone(n)):
 			return true // the pods would have to move again
@@ -48,6 +48,10 @@ func (may *permits) keptFromDrift(n *model.Node) bool {
 	d := &n.Disruption
 	return d.Blocked != "" || d.Held != "" && !d.Deadline || receives && got.buffer == "" || turnovers(p).why != ""
 }
+
+// leaves reports whether pods that are placed on the node would have to move again in any
+// case: it may not stay, or a command that is being confirmed removes it.
+func (may *permits) leaves(n *model.Node) bool { return infirm(n) || may.intended[n.Claim] }
 
 // infirm reports whether the node may not stay: it is not initialized, or to be repaired.
 func infirm(n *model.Node) bool { return uninitialized(n) || n.Disruption.Unhealthy != "" }

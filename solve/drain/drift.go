@@ -69,7 +69,7 @@ func (r *round) replace(sites ...int) bool {
 	if len(pending) > 0 {
 		t, pending = r.try(question{sites: sites, most: unlimited}, r.policy)
 		if len(t.Left) > 0 {
-			r.close(func(n *model.Node) bool { return infirm(n) || r.intended[n.Claim] })
+			r.close(r.leaves)
 			t, pending = r.try(question{sites: sites, most: unlimited}, r.policy)
 			r.open(model.Drifted)
 		}

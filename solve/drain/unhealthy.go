@@ -91,7 +91,7 @@ func (r *round) cure(site int) {
 		})
 		t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
 		if len(t.Left) > 0 {
-			r.close(infirm)
+			r.close(r.leaves)
 			t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
 		}
 	}

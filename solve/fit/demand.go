@@ -71,18 +71,20 @@ const mostShared = 1 << 23
 // one returns the first set that was equal to s: many pods may be launched for on the same
 // offers for different reasons.
 func (c *Catalogue) one(s OfferSet) OfferSet {
+	if s.bits == nil { // lists are small
+		return s
+	}
 	digest := s.Digest()
 	known, ok := c.sets[digest]
-	switch {
-	case s.bits == nil:
-	case !ok:
+	if ok && known.Equal(s) {
+		return known
+	}
+	if !ok {
 		if c.setWords += len(s.bits); c.setWords > mostShared {
 			clear(c.sets)
 			c.setWords = len(s.bits)
 		}
 		c.sets[digest] = s
-	case known.Equal(s):
-		return known
 	}
 	return s
 }

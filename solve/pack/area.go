@@ -17,7 +17,7 @@ type area struct {
 	place topology.Place
 }
 
-// unlabelled is the region of areas in which nothing can be launched.
+// unlabelled is the region of areas of which nothing but the place is known.
 var unlabelled = &region{}
 
 // placeID is equal for places that agree in the keys.

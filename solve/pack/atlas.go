@@ -106,11 +106,11 @@ func (t *atlas) regionsOf(keys []int) []*region {
 		alike = t.cheapest(alike, t.labels(keys))
 	}
 	out, parts := make([]*region, 0, len(alike)), make([][][]int32, 0, len(alike)) // of the offers of each
-	index, told := map[string]int{}, t.tellOffersApart(labels)
+	index, apart := map[string]int{}, t.tellOffersApart(labels)
 	most := min(mostPlaces, mostRegions/max(len(alike), 1))
 	for n := range alike {
 		for _, r := range t.regionsAt(int(alike[n][0]), labels, most) {
-			if !told {
+			if !apart {
 				id := r.id()
 				if i, known := index[id]; known {
 					parts[i] = append(parts[i], alike[n])

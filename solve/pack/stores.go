@@ -145,7 +145,8 @@ func (s *store) fill(proved, part, slope []float64) float64 {
 }
 
 // whole returns the bound where it was found to be highest, but with nodes that take few
-// fractions of pods: large ones leave much of a node as it is.
+// fractions of pods: large ones leave much of a node as it is. It is 0 if the budget does
+// not last for that.
 func (x *relaxation) whole(budget *work.Budget) float64 {
 	steps := 0
 	for i := range x.stores {
