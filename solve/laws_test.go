@@ -46,6 +46,7 @@ func draws() []draw {
 		{name: "served", Draw: solvetest.Draw{Devices: true, Served: true}},
 		{name: "devices and peers", Draw: solvetest.Draw{Devices: true, Spread: true, Affinity: true, Flight: true, Workloads: true}},
 		{name: "everything", Draw: solvetest.Everything()},
+		{name: "scarce", Draw: solvetest.Draw{Scarce: true, Preferences: true, Workloads: true}},
 		{name: "odd", Draw: solvetest.Draw{Odd: true, Reserved: true}},
 		{name: "odd workloads", Draw: solvetest.Draw{Odd: true, Spread: true, Volumes: true, Workloads: true, Money: true}},
 	}

@@ -57,6 +57,21 @@ func (p *problem) chains() {
 	p.Workload.Deployments = all
 }
 
+// trees draws Deployments of up to three pods that have required affinity to an earlier one
+// each, half of them to its hosts: up to 40 in a tree, whose first needs no other.
+func (p *problem) trees() {
+	p.apart = true
+	all := p.sized()
+	for i := range all {
+		all[i].Replicas, all[i].CPU, all[i].Memory = 1+p.IntN(3), min(all[i].CPU, 2000), min(all[i].Memory, 8192)
+		if first := i / 40 * 40; i > first {
+			key := []string{corev1.LabelTopologyZone, corev1.LabelHostname}[p.IntN(2)]
+			all[i].Constrain = near(key, all[first+p.IntN(i-first)].Name)
+		}
+	}
+	p.Workload.Deployments = all
+}
+
 // together makes Deployments small enough for one host to run a pod of each for
 // every pod of the first.
 func together(all []workload.Deployment) {

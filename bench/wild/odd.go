@@ -195,6 +195,7 @@ func oddFamilies() []family {
 		{name: "odd-tolerant", about: "a thousand tolerations per pod, 300 taints per NodePool", draw: (*problem).manyTaints},
 		{name: "odd-web", about: "affinity to and anti-affinity from a few other Deployments", draw: odd((*problem).web)},
 		{name: "odd-tier", about: "anti-affinity from all pods of two of 20 tiers", draw: odd((*problem).tier)},
+		{name: "odd-trees", about: "required affinity to the zone or hosts of an earlier Deployment", draw: (*problem).trees},
 		{name: "odd-extended", about: "requests for devices, huge pages or disk", draw: odd((*problem).extended)},
 		{name: "odd-boundless", about: "half of the Deployments request up to the largest number there is", draw: odd(func(p *problem) rule {
 			if p.IntN(2) == 0 {

@@ -50,11 +50,11 @@ const separations = 1 << 22
 const separateTries = 4
 
 // separate changes the plan of the outcome so that fewer pods share a node that
-// would rather not.
-func separate(out *outcome) {
+// would rather not. It reports whether it changed any.
+func separate(out *outcome) bool {
 	x := out.draft
 	if x.trial != nil || x.policy.IgnorePreferences || x.abandoned != inProgress || x.budget.Spent() || !slices.ContainsFunc(x.demands, preferHosts) {
-		return
+		return false
 	}
 	before, stay := x.mark(), map[int]bool{}
 	for range separateTries {
@@ -65,10 +65,8 @@ func separate(out *outcome) {
 		}
 		refused := a.refused()
 		if len(refused) == 0 && a.cost() <= out.plan.Cost {
-			plan := model.Plan{}
-			report{x}.place(&plan)
-			out.plan.Placements, out.plan.Launches, out.plan.Cost = plan.Placements, plan.Launches, plan.Cost
-			return
+			out.placeAgain()
+			return true
 		}
 		if len(refused) == 0 {
 			break
@@ -79,6 +77,7 @@ func separate(out *outcome) {
 		}
 	}
 	x.rollback(before)
+	return false
 }
 
 // preferHosts reports whether pods of d prefer to share no node with each other.

@@ -31,11 +31,20 @@ func (s domains) join(d *demand) {
 			d.left = d.left[1:]
 		}
 	}
-	for _, target := range slices.Clone(s.demands) {
+	for _, target := range s.joinable(d) {
 		for len(d.left) > 0 && len(target.left) > 0 && s.wants(d, target) && s.accompany(d, target) {
 		}
 	}
 	d.left, d.stuck = nil, d.left
+}
+
+// joinable returns the demands whose nodes pods of d could share if rules allowed it: none if
+// no new node takes a pod of d.
+func (s domains) joinable(d *demand) []*demand {
+	if !d.parts()[0].of.buyable {
+		return nil
+	}
+	return slices.Clone(s.demands)
 }
 
 // wants reports whether d has affinity to some pod of the target.
@@ -100,6 +109,9 @@ func (s domains) largest(d, target *demand, limit int) (best area, most int) {
 		return best, 0
 	}
 	s.budget.Spend(len(s.catalogue.Offers))
+	if !s.anyOpen(d, offers) {
+		return best, 0
+	}
 	var price model.Price
 	for _, a := range s.atlas.areas(keys) {
 		allowed := s.admits(d, a.place, limit)
@@ -138,6 +150,34 @@ func (q *problem) anyRoom(offers fit.OfferSet, taken, request model.Resources) b
 			if row := &q.catalogue.Types[t]; fit.RoomBeside(taken, row.Free, request, 1) > 0 && offers.Any(row.Offers) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// anyOpen reports whether one of the offers is in domains that are all open to d, as far as a
+// rule about one key tells. Most demands that few domains are open to end here, before their
+// areas are told apart.
+func (s domains) anyOpen(d *demand, offers fit.OfferSet) bool {
+	type key struct {
+		labels []int32 // by offer
+		open   []bool  // by label; the first is none
+	}
+	keys := make([]key, 0, len(s.topology.Pinned(d.kind)))
+	for _, number := range s.topology.Pinned(d.kind) {
+		spelled := s.catalogue.Spelling(s.topology.Keys[number])
+		k := key{spelled.Of, []bool{!s.topology.KeepsOut(d.kind, number, topology.NoDomain)}}
+		for i := range spelled.Labels {
+			l := &spelled.Labels[i]
+			k.open = append(k.open, l.Complement || slices.ContainsFunc(l.Values, func(v string) bool {
+				return !s.topology.KeepsOut(d.kind, number, s.topology.Domain(number, v))
+			}))
+		}
+		keys = append(keys, k)
+	}
+	for o := range offers.All() {
+		if !slices.ContainsFunc(keys, func(k key) bool { return !k.open[k.labels[o]+1] }) {
+			return true
 		}
 	}
 	return false

@@ -30,29 +30,28 @@ const (
 )
 
 // disperse changes the plan of the outcome so that less of a workload is in one spot
-// pool than the policy says, and reports what still is.
-func disperse(out *outcome) {
+// pool than the policy says, and tells what still is. It reports whether it changed any.
+func disperse(out *outcome) bool {
 	x := out.draft
 	if x.trial != nil || x.abandoned != inProgress || !slices.ContainsFunc(x.bins, func(b bin) bool { return x.spot(b.offer) }) {
-		return
+		return false
 	}
 	before := x.mark()
 	c := newDispersal(x)
 	if !c.crowded() {
 		x.rollback(before)
-		return
+		return false
 	}
 	some, paid := c.spread(), x.priceOfBins()
 	if some {
 		c.pin()
-		plan := model.Plan{}
-		report{x}.place(&plan)
-		out.plan.Placements, out.plan.Launches, out.plan.Cost = plan.Placements, plan.Launches, plan.Cost
+		out.placeAgain()
 	}
 	out.plan.Crowds = c.remaining(paid)
 	if !some {
 		x.rollback(before)
 	}
+	return some
 }
 
 // priceOfBins returns what the new nodes cost at the offers they are planned as.

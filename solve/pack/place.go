@@ -30,9 +30,28 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 	out.plan.Bound = bound(ignoring.draft, out.draft)
 	budget.Return(proof)
 	out.draft.budget = budget
-	separate(out)
-	disperse(out)
+	separated := separate(out)
+	if disperse(out) || separated {
+		useRoom(out)
+	}
 	return out.plan
+}
+
+// useRoom places pods that are left where there is room for them only since others were moved.
+func useRoom(out *outcome) {
+	x := out.draft
+	before, left := x.mark(), x.podsLeft()
+	if left == 0 {
+		return
+	}
+	repair{x}.topUp()
+	repair{x}.prune()
+	repair{x}.insertAll()
+	if x.podsLeft() >= left || !standsUnwished(x) || !(repair{x}).confirm() {
+		x.rollback(before)
+		return
+	}
+	out.placeAgain()
 }
 
 // best places what it can, as the policy has it for preferences. It also returns

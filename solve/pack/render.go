@@ -32,6 +32,26 @@ func (w report) place(plan *model.Plan) {
 	w.unbundle(plan)
 }
 
+// placeAgain has the plan say where the pods go now, and which are left.
+func (out *outcome) placeAgain() {
+	p, pending := model.Plan{}, map[string]bool{}
+	report{out.draft}.place(&p)
+	out.plan.Placements, out.plan.Launches, out.plan.Cost = p.Placements, p.Launches, p.Cost
+	for _, d := range out.draft.demands {
+		for _, pod := range slices.Concat(d.left, d.stuck) {
+			pending[pod.Key()] = true
+		}
+	}
+	var verdicts []model.Verdict
+	for _, v := range out.plan.Verdicts {
+		v.Pods = slices.DeleteFunc(slices.Clone(v.Pods), func(p model.Pod) bool { return !pending[p.Key()] })
+		if len(v.Pods) > 0 {
+			verdicts = append(verdicts, v)
+		}
+	}
+	out.plan.Verdicts = verdicts
+}
+
 // render turns the planned bins into launches. Each launch lists every type
 // of its pool that would do, so that the provider keeps its freedom, as far as
 // the pool's limits allow whichever of them it becomes.

@@ -148,13 +148,13 @@ func (s domains) recruit(d *demand, cells []*cell, left int) bool {
 		return false
 	}
 	for _, target := range s.demands {
-		if target.bundle != nil || len(target.left) == 0 || !s.wants(d, target) || s.settled(target, d) {
+		if len(target.left) == 0 || !s.wants(d, target) || s.settled(target, d) {
 			continue
 		}
 		var best, theirs *cell
 		for _, c := range s.cellsOf(target, s.jointKeys(d, target)) {
 			i := slices.IndexFunc(cells, func(own *cell) bool { return own.id == placeID(c.place, s.topology.Pinned(d.kind)) && own.open() })
-			if i < 0 || c.tier == noTier || !s.topology.WouldAllow(d.kind, c.place) {
+			if i < 0 || c.tier == noTier || !s.topology.WouldAllow(d.kind, c.place) || target.bundle != nil && !s.narrows(c.place, target.area.place) {
 				continue
 			}
 			if best == nil || cheaperTogether(cells[i], best, left) {
@@ -162,14 +162,28 @@ func (s domains) recruit(d *demand, cells []*cell, left int) bool {
 			}
 		}
 		if best != nil {
-			pod := s.untie(target, target.left[0])[0]
+			pods := s.untie(target, target.left[0])
 			target.left = target.left[1:]
-			s.topology.Add(pod.of.kind, theirs.place, -1, 1)
-			s.pin(pod.of, theirs, []model.Pod{pod.pod})
+			if target.bundle != nil {
+				s.addBundle(s.compileBundle(theirs.area, target.bundle), theirs.area, target.bundle, pods)
+				return true
+			}
+			s.topology.Add(pods[0].of.kind, theirs.place, -1, 1)
+			s.pin(pods[0].of, theirs, []model.Pod{pods[0].pod})
 			return true
 		}
 	}
 	return false
+}
+
+// narrows reports whether the place is the wider one where that is settled.
+func (s domains) narrows(p, wider topology.Place) bool {
+	for key := range s.topology.Keys {
+		if len(wider[key]) > 0 && !slices.Equal(p[key], wider[key]) {
+			return false
+		}
+	}
+	return true
 }
 
 // settled reports whether pods of the target count where d asks already.

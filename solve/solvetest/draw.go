@@ -26,6 +26,7 @@ type Draw struct {
 	Devices    bool // types and nodes with devices, and pods with claims
 	Served     bool // with Devices: an extended resource that some of them serve to pods without claims
 	Money      bool // pools whose nodes cost more than their instances, and what these pay for preferences
+	Scarce     bool // more pods, larger types, and pools with limits that leave some of the pods without a node
 	Odd        bool // what few clusters have, such as pools that launch nothing
 }
 
@@ -38,6 +39,9 @@ func Everything() Draw {
 func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	g := &generator{rng}
 	s := g.situation()
+	if d.Scarce {
+		g.limit(s)
+	}
 	for i := range s.Pending {
 		p := &s.Pending[i]
 		p.Peer = g.peer()
@@ -275,6 +279,33 @@ func (g *generator) nodeMore(d Draw, n *model.Node) {
 			a.Shared = []string{"default/a"}
 		}
 		n.Attached = []model.Attached{a}
+	}
+}
+
+// limit has more pods need a place, of which limits leave some without a node, and some types
+// take more of them.
+func (g *generator) limit(s *model.Snapshot) {
+	for i := range s.Pending {
+		p := &s.Pending[i]
+		for range g.IntN(12) {
+			pod := p.Pods[0]
+			pod.Name = fmt.Sprintf("pod-%d-%d", i, len(p.Pods))
+			pod.UID = pod.Name
+			p.Pods = append(p.Pods, pod)
+		}
+	}
+	for _, t := range s.Pools[0].Types {
+		if g.maybe(50) {
+			t.Capacity, t.Allocatable = t.Capacity.Times(3), t.Allocatable.Times(3)
+			for i := range t.Offerings {
+				t.Offerings[i].Price *= 3
+			}
+		}
+	}
+	for i := range s.Pools {
+		if g.maybe(70) {
+			s.Pools[i].Limits = []model.Limit{{Resource: model.CPU, Max: 1000 * int64(2+g.IntN(20))}}
+		}
 	}
 }
 

@@ -53,8 +53,12 @@ func (k *rules) allows(p Place) bool {
 }
 
 func (s *spread) allows(p Place) bool {
-	return s.tally.filter.settled(p) &&
-		s.tally.at(p[s.tally.key][0])+s.self-s.tally.fewest(s.MinDomains) <= s.MaxSkew
+	return s.tally.filter.settled(p) && !s.exceeds(p[s.tally.key][0])
+}
+
+// exceeds reports whether one more pod in the domain would be one too many.
+func (s *spread) exceeds(domain int) bool {
+	return s.tally.at(domain)+s.self-s.tally.fewest(s.MinDomains) > s.MaxSkew
 }
 
 func (a *affinity) allows(p Place) bool {

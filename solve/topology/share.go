@@ -47,6 +47,21 @@ func (st *State) WouldAllow(kind int, p Place) bool {
 	return k.allows(p)
 }
 
+// NoDomain stands for the places without a label.
+const NoDomain = -1
+
+// KeepsOut reports whether a rule about the key alone keeps pods of the kind out of the domain,
+// wherever else a place in it is.
+func (st *State) KeepsOut(kind, key, domain int) bool {
+	k := &st.kinds[kind]
+	for i := range k.spreads {
+		if s := &k.spreads[i]; s.tally.key == key && (domain == NoDomain || s.exceeds(domain)) {
+			return true
+		}
+	}
+	return domain != NoDomain && slices.ContainsFunc(k.empties, func(t *tally) bool { return t.key == key && t.at(domain) > 0 })
+}
+
 // Excludes reports whether anti-affinity on the hostname keeps pods of the two
 // kinds from sharing a node.
 func (st *State) Excludes(kind, other int) bool {
