@@ -16,6 +16,9 @@ const attempts = 4
 // helpings is how often more nodes are launched for pods that had to wait.
 const helpings = 2
 
+// mostAtHome is up to how many pods drafts are made with all of them in one zone.
+const mostAtHome = 512
+
 // mostOneByOne is up to how many pods a draft is made by adding one at a time.
 const mostOneByOne = 256
 
@@ -24,7 +27,7 @@ const mostOneByOne = 256
 // deleted if the scheduler follows the draft while these domains count, and all of
 // them have a place.
 func build(q *problem) *draft {
-	x := buildInTurn(q)
+	x := buildAtHome(q, buildInTurn(q))
 	if !x.moved || x.abandoned != inProgress || len(x.doomed()) == 0 || x.overspends() {
 		return x
 	}
@@ -32,7 +35,7 @@ func build(q *problem) *draft {
 	if evicted == 0 && outlasts {
 		return x
 	}
-	out := buildWith(q, lessons{hurry: x.known.hurry, vanish: true})
+	out := buildWith(q, lessons{home: x.known.home, hurry: x.known.hurry, vanish: true})
 	if out.abandoned == inProgress && out.podsLeft() <= x.podsLeft() && (out.evicted() < evicted || !outlasts) {
 		return out
 	}
@@ -52,6 +55,29 @@ func buildInTurn(q *problem) *draft {
 		return out
 	}
 	return x
+}
+
+// buildAtHome returns the draft, or one in which pods that are tied to a zone by affinity are in
+// the same zone wherever they may be, if that costs less: where few pods are tied together, they
+// share nodes with those that others have.
+func buildAtHome(q *problem, x *draft) *draft {
+	zone := slices.Index(x.topology.Keys, model.LabelZone)
+	if q.trial != nil || q.toPlace > mostAtHome || zone < 0 || len(x.bins) < 2 || !slices.ContainsFunc(x.demands, func(d *demand) bool {
+		return x.topology.Follows(d.kind) && slices.Contains(x.topology.Pinned(d.kind), zone)
+	}) {
+		return x
+	}
+	best := x
+	for _, a := range x.atlas.areas([]int{zone}) {
+		if best.abandoned != inProgress || best.overspends() || best.budget.Spent() {
+			break
+		}
+		out := buildWith(q, lessons{home: a.valueOf(model.LabelZone), hurry: x.known.hurry})
+		if out.abandoned == inProgress && out.podsLeft() <= best.podsLeft() && len(out.kept) >= len(best.kept) && out.priceOfBins() < best.priceOfBins() {
+			best = out
+		}
+	}
+	return best
 }
 
 // evicted returns how many pods are left that an earlier plan placed.

@@ -81,5 +81,13 @@ func (r *region) suits(demands model.Requirements) bool {
 	return true
 }
 
+// valueOf returns the value of a label that is settled in the region, or "".
+func (r *region) valueOf(label string) string {
+	if i := slices.Index(r.labels, label); i >= 0 {
+		return r.names[i]
+	}
+	return ""
+}
+
 // name tells the region from others of the same demand.
 func (r *region) name() string { return strings.Join(r.names, "\x00") }

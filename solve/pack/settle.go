@@ -81,7 +81,7 @@ func (s domains) next(d *demand, cells []*cell, left int) *cell {
 		if !c.open() || !s.topology.Allows(d.kind, c.place) {
 			continue
 		}
-		if best == nil || starts && cheaperTogether(c, best, left) || !starts && s.byPreference(d, c, best) < 0 {
+		if best == nil || starts && s.cheaperTogether(c, best, left) || !starts && s.byPreference(d, c, best) < 0 {
 			best = c
 		}
 	}
@@ -157,7 +157,7 @@ func (s domains) recruit(d *demand, cells []*cell, left int) bool {
 			if i < 0 || c.tier == noTier || !s.topology.WouldAllow(d.kind, c.place) || target.bundle != nil && !s.narrows(c.place, target.area.place) {
 				continue
 			}
-			if best == nil || cheaperTogether(cells[i], best, left) {
+			if best == nil || s.cheaperTogether(cells[i], best, left) {
 				best, theirs = cells[i], c
 			}
 		}
@@ -220,10 +220,19 @@ func places(cells []*cell) []topology.Place {
 	return out
 }
 
-func cheaperTogether(a, b *cell, pods int) bool {
+// cheaperTogether reports whether so many pods are better off in the cell a.
+func (s domains) cheaperTogether(a, b *cell, pods int) bool {
 	homelessA, tierA, priceA := a.together(pods)
 	homelessB, tierB, priceB := b.together(pods)
 	return cmp.Or(
-		cmp.Compare(homelessA, homelessB), cmp.Compare(tierA, tierB), cmp.Compare(priceA, priceB), a.compareNames(b),
+		cmp.Compare(homelessA, homelessB), cmp.Compare(tierA, tierB), s.away(a)-s.away(b), cmp.Compare(priceA, priceB), a.compareNames(b),
 	) < 0
+}
+
+// away is 1 if pods that have a home are to be in others than the cell.
+func (s domains) away(c *cell) int {
+	if s.known.home == "" || c.valueOf(model.LabelZone) == s.known.home {
+		return 0
+	}
+	return 1
 }
