@@ -193,3 +193,12 @@ func (x *draft) spoiler(b bin, d *demand) func(offer int) bool {
 		return spoils
 	}
 }
+
+// priceOfBins returns what the new nodes cost at the offers they are planned as.
+func (x *draft) priceOfBins() model.Price {
+	var sum model.Price
+	for _, b := range x.bins {
+		sum += x.catalogue.Offers[b.offer].Price * model.Price(b.count)
+	}
+	return sum
+}

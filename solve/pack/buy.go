@@ -5,7 +5,6 @@ package pack
 import (
 	"slices"
 
-	"karpenter/solve/cover"
 	"karpenter/solve/fit"
 )
 
@@ -162,69 +161,9 @@ func (m *market) buy(open []*demand) bool {
 	}
 	if m.constrained(open) && !m.budget.Late() {
 		m.coverScarce(open, before)
-		return m.coverAll(open) // what takes least may leave room for more
-	}
-	return true
-}
-
-// limited reports whether some pool of the tier has limits.
-func (m *market) limited() bool {
-	return slices.ContainsFunc(m.catalogue.Pools[m.tier.From:m.tier.To], func(p fit.Pool) bool { return len(p.Limits) > 0 })
-}
-
-// coverAll launches nodes for what is left of the demands at the least price it
-// finds. It reports false when the trial is abandoned.
-func (m *market) coverAll(open []*demand) bool {
-	q := m.covering(open)
-	if len(q.demands) == 0 {
-		return true
-	}
-	o := cover.Unlimited()
-	o.Prove = m.trial == nil && m.wishes == nil && !m.stricter()
-	if m.trial != nil && m.trial.worth != nil {
-		o.Most = m.trial.most
-	}
-	r := cover.Solve(&q.Problem, o, m.budget)
-	if r.Abandoned {
-		m.abandoned = whileBuying
-		return false
-	}
-	for i, d := range q.demands {
-		if _, known := m.prices[d]; !known {
-			m.prices[d] = price{r.Values[i], r.Master[i]}
+		if !m.coverAll(open) { // what takes least may leave room for more
+			return false
 		}
 	}
-	if m.trial == nil && !m.anyCount {
-		r = m.fewer(q, r)
-	}
-	m.launchAll(q, r)
-	return true
-}
-
-// coverScarce replaces what was launched since before, when limits leave pods
-// without a node, by nodes that take least of the limits. It keeps whichever
-// plan leaves fewer pods.
-func (m *market) coverScarce(open []*demand, before mark) {
-	byPrice, left := m.mark(), m.podsLeft()
-	m.rollback(before)
-	q := m.covering(open)
-	highest := 1.0
-	for _, c := range q.candidates {
-		highest = max(highest, c.price)
-	}
-	for i := range q.Candidates {
-		c := &q.candidates[i]
-		q.Candidates[i].Price = m.limits.share(c.pool, c.capacity) + 1e-6*c.price/highest // price breaks ties
-	}
-	m.launchAll(q, cover.Solve(&q.Problem, cover.Unlimited(), m.budget))
-	if left <= m.podsLeft() {
-		m.rollback(byPrice)
-	}
-}
-
-// constrained reports whether a pod is left that some pool of the tier would
-// launch a node for if its limits allowed it.
-func (m *market) constrained(demands []*demand) bool {
-	offers := m.offersIn(m.tier)
-	return slices.ContainsFunc(demands, func(d *demand) bool { return len(d.left) > 0 && m.catalogue.Fits(d.Demand, offers) })
+	return !m.stranded(open) || m.budget.Late() || m.coverInTurn(open, before)
 }

@@ -54,15 +54,6 @@ func disperse(out *outcome) bool {
 	return some
 }
 
-// priceOfBins returns what the new nodes cost at the offers they are planned as.
-func (x *draft) priceOfBins() model.Price {
-	var sum model.Price
-	for _, b := range x.bins {
-		sum += x.catalogue.Offers[b.offer].Price * model.Price(b.count)
-	}
-	return sum
-}
-
 // spread changes new nodes, those first that cost least for what it achieves. It
 // reports whether it changed any.
 func (c *dispersal) spread() bool {

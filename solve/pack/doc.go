@@ -15,7 +15,7 @@
 //     other.
 //   - exchange (exchange.go) gives the places on these nodes to the pods that would
 //     cost most on new nodes.
-//   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go,
+//   - market (buy.go, launch.go, fewer.go, spend.go, covering.go, candidates.go,
 //     rivals.go, boxes.go) launches nodes.
 //   - repair (doomed.go, verify.go, topup.go, insert.go, confirm.go, outlook.go, futures.go) checks the draft as the scheduler
 //     will and finds places for what is left.

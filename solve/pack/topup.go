@@ -23,6 +23,7 @@ const mostAlternatives = 8
 const (
 	stepsPerBin    = 1024
 	stepsPerNarrow = 64
+	stepsPerJoin   = 32 // whether one of the nodes takes one more pod
 )
 
 // rounds bounds how often nodes of the plan are settled for pods that are left.
@@ -40,6 +41,7 @@ func (r repair) topUp() {
 				if len(d.left) == 0 {
 					continue
 				}
+				r.budget.Spend(stepsPerJoin * (len(r.nodes) + len(r.bins)))
 				for i := range r.nodes {
 					moved = r.toNode(d, &r.nodes[i]) || moved
 				}

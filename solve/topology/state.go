@@ -321,23 +321,36 @@ func (st *State) fewestOnNodes(s *spread) int {
 	if !st.final {
 		return 0
 	}
-	least, known := Unbounded, 0
-	for site := range st.sites {
-		f := s.tally.filter
-		if goes(st.node(site)) || !f.labelled(st.sites[site]) || st.counts(f, site) == never {
-			continue
-		}
-		if least = min(least, s.tally.at(site)); least == 0 {
-			return 0
-		}
-		if st.counts(f, site) == surely {
-			known++
-		}
+	t := s.tally
+	if !t.emptiest.valid {
+		t.emptiest = st.findEmptiest(t)
 	}
-	if known < max(s.MinDomains, 1) {
+	if t.emptiest.known < max(s.MinDomains, 1) {
 		return 0
 	}
-	return least
+	return t.emptiest.least
+}
+
+// findEmptiest looks for a node that counts for the tally and has fewest pods. The search begins
+// where the last one ended, and ends with a node that has none.
+func (st *State) findEmptiest(t *tally) emptiest {
+	out := emptiest{valid: true, least: Unbounded}
+	for i := range st.sites {
+		site := (t.emptiest.site + i) % len(st.sites)
+		if goes(st.node(site)) || !t.filter.labelled(st.sites[site]) || st.counts(t.filter, site) == never {
+			continue
+		}
+		if t.at(site) < out.least {
+			out.site, out.least = site, t.at(site)
+		}
+		if st.counts(t.filter, site) == surely {
+			out.known++
+		}
+		if out.least == 0 {
+			break
+		}
+	}
+	return out
 }
 
 // Count returns how many pods that the kind's own rules are about are in the

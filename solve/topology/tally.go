@@ -32,6 +32,14 @@ type tally struct {
 	bottom
 }
 
+// emptiest is the node with fewest pods, for a tally of nodes.
+type emptiest struct {
+	valid bool // the others hold
+	site  int
+	least int // how many pods it has
+	known int // how many nodes are certain to count; not all of them were looked at if the least is none
+}
+
 // sights is what was seen of the domains of spread constraints.
 type sights struct {
 	lookouts map[lookout]*tally // the first that sees them
@@ -53,11 +61,14 @@ type bottom struct {
 	lowest int  // how many domains that are certain have it, or fewer than do
 	held   bool // a domain has it that is not certain
 	known  int  // how many domains are certain
+
+	emptiest emptiest // if the domains are nodes
 }
 
 func (t *tally) at(i int) int { return t.counts.at(i) }
 
 func (t *tally) bump(i, n int) {
+	t.emptiest.valid = t.emptiest.valid && n > 0 && (t.at(i) > t.emptiest.least || t.emptiest.least == 0 && i != t.emptiest.site)
 	switch {
 	case n < 0 || t.at(i)-t.doubt.at(i) <= t.least && !t.certain(i):
 		t.leastValid = false
