@@ -158,8 +158,10 @@ func (w reasons) whyNotBin(d *demand, b *bin) obstacle {
 		return unmet(r)
 	}
 	for _, t := range b.take {
-		if taken := w.demands[t.demand]; conflict(d, taken) {
-			return obstacle{byPorts, "has host port " + ports(d.Shape.HostPorts, taken.Shape.HostPorts) + " taken by " + t.chosen[0].Key(), "use another"}
+		for _, taken := range w.standsFor(w.demands[t.demand], t.chosen[0]) {
+			if conflict(d, taken.of) {
+				return obstacle{byPorts, "has host port " + ports(d.Shape.HostPorts, taken.of.Shape.HostPorts) + " taken by " + taken.pod.Key(), "use another"}
+			}
 		}
 	}
 	if o, ok := w.tooSmall(d, b, left); ok {
@@ -321,9 +323,12 @@ func (w reasons) whyNoneIn(pool int, d *demand, demands model.Requirements, sett
 		return ", where the limits of this NodePool allow no node for it; raise spec.limits of the NodePool, or run one of them elsewhere"
 	case len(rows) > 0 && !settled:
 		return "; the next plan tries again once they are bound"
-	case len(rows) > 0:
+	}
+	suits := w.catalogue.Any(d.Shape.Alternatives())
+	switch {
+	case len(rows) > 0 || len(fits(fit.NewOfferSet(suits.And(p.Usable.Bits())))) > 0:
 		return ", where this plan found no place for it; the next plan tries again"
-	case len(fits(fit.NewOfferSet(w.catalogue.Any(d.Shape.Alternatives()).And(p.Allowed.Bits())))) > 0:
+	case len(fits(fit.NewOfferSet(suits.And(p.Allowed.Bits())))) > 0:
 		return ", where the cloud has no capacity for it now; Karpenter asks again in a few minutes"
 	}
 	if len(fits(p.Allowed)) > 0 {
