@@ -29,7 +29,7 @@
 //     pools, or two in place of one, or moves pods between them, so that no workload
 //     is in few of these.
 //   - proof (bound.go, pieces.go) proves how much any plan must cost.
-//   - report (render.go, verdict.go) tells what was planned, and why pods stay
+//   - report (render.go, verdict.go, joining.go) tells what was planned, and why pods stay
 //     pending.
 //
 // attempt.go runs the phases, and runs them again with the lessons of the attempt

@@ -97,7 +97,11 @@ func (w reasons) lastStep(pool int, d *demand, openings func() []opening) model.
 	}
 	if !w.topology.Free(d.kind) {
 		if reason, ok := w.whyNot(pool, d, openings()); ok {
-			return model.Step{Constraint: reason.Constraint, Hint: reason.Hint}
+			hint := reason.Hint
+			if reason.Near != nil {
+				hint = cmp.Or(w.whyNotWith(pool, d, reason.Near), hint)
+			}
+			return model.Step{Constraint: reason.Constraint, Hint: hint}
 		}
 		if keys := w.undecided(pool, d); len(keys) > 0 {
 			return model.Step{
@@ -106,7 +110,7 @@ func (w reasons) lastStep(pool int, d *demand, openings func() []opening) model.
 			}
 		}
 		if len(p.Limits) == 0 {
-			return model.Step{Constraint: "rules between pods", Hint: "other pods were placed first in this plan; the next plan tries again"}
+			return model.Step{Constraint: "rules between pods", Hint: tryAgain}
 		}
 	}
 	return w.limitStep(pool, d)

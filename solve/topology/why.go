@@ -14,6 +14,17 @@ import (
 // would help.
 type Reason struct {
 	Constraint, Hint string
+
+	Near *Near // of pod affinity: where those pods are; nil = the reason is another
+}
+
+// Near is where the pods are that others have affinity to. What keeps these from there
+// depends on the nodes that are planned, too.
+type Near struct {
+	Keys   []int      // of the terms
+	Values [][]string // by key, but for the hostname: the domains with such pods, as far as they are settled
+	Sites  []int      // the nodes of the Snapshot with such pods, if a key is the hostname
+	Kinds  []int      // the pending pods that are such
 }
 
 // Why returns the rule that keeps the kind from most of the places, which are
@@ -49,7 +60,7 @@ func (st *State) Why(kind int, places []Place) (Reason, bool) {
 		}
 	}
 	if slices.Contains(blocked, false) && st.Joins(kind) {
-		return st.whyAffinity(k.affinity[0]), true
+		return st.whyAffinity(k.affinity[slices.IndexFunc(k.affinity, (*affinity).joins)]), true
 	}
 	return best, !slices.Contains(blocked, false)
 }
@@ -72,33 +83,33 @@ func (st *State) whySpread(s *spread, places []Place) Reason {
 				low = append(low, st.Value(s.tally.key, d))
 			}
 		}
-		r.Hint = fmt.Sprintf("the fewest of the pods, %d, are in %s, which takes no more; free capacity there, raise maxSkew, or use ScheduleAnyway", least, list(low))
+		r.Hint = fmt.Sprintf("the fewest of the pods, %d, are in %s, which takes no more; free capacity there, raise maxSkew, or use ScheduleAnyway", least, List(low))
 	}
 	return r
 }
 
 func (st *State) whyAffinity(a *affinity) Reason {
-	var keys, where []string
+	var keys []string
+	near := &Near{Kinds: st.addersOf(a.tallies[0])}
 	for i, t := range a.tallies {
-		keys = append(keys, a.terms[i].Key)
+		if keys = append(keys, a.terms[i].Key); slices.Contains(near.Keys, t.key) {
+			continue
+		}
+		var values []string
 		for _, d := range t.counts.positive() {
-			if t.key == Hostname {
-				where = append(where, st.node(d).Name)
-			} else {
-				where = append(where, st.Value(t.key, d))
+			switch {
+			case t.key != Hostname:
+				values = append(values, st.Value(t.key, d))
+			case d < len(st.own):
+				near.Sites = append(near.Sites, d)
 			}
 		}
+		near.Keys, near.Values = append(near.Keys, t.key), append(near.Values, values)
 	}
 	slices.Sort(keys)
-	slices.Sort(where)
-	keys, where = slices.Compact(keys), slices.DeleteFunc(slices.Compact(where), func(s string) bool { return s == "" })
-	r := Reason{Constraint: fmt.Sprintf("pod affinity on %s to pods with %s", strings.Join(keys, " and "), picks(a.terms))}
-	total := slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.total > 0 })
+	keys = slices.Compact(keys)
+	r := Reason{Constraint: fmt.Sprintf("pod affinity on %s to pods with %s", strings.Join(keys, " and "), picks(a.terms)), Near: near}
 	switch {
-	case len(where) > 0:
-		r.Hint = fmt.Sprintf("they run only in %s, which has no capacity for it; free capacity there, or run one of them elsewhere", list(where))
-	case total:
-		r.Hint = "the new node that they are planned on has no capacity for it"
 	case a.self && !slices.ContainsFunc(keys, func(key string) bool { return key != model.LabelHostname }):
 		r.Hint = "no node has capacity for all of them"
 	case a.self:
@@ -127,12 +138,12 @@ func (st *State) whyApart(t *tally) Reason {
 	if t.holders {
 		return Reason{
 			Constraint: fmt.Sprintf("the anti-affinity on %s of other pods to pods with %s", t.term.Key, describe(&t.term.Select)),
-			Hint:       fmt.Sprintf("pods that keep away from it are in %s; have a NodePool allow another, or make theirs a preference", list(where)),
+			Hint:       fmt.Sprintf("pods that keep away from it are in %s; have a NodePool allow another, or make theirs a preference", List(where)),
 		}
 	}
 	return Reason{
 		Constraint: fmt.Sprintf("anti-affinity on %s to pods with %s", t.term.Key, describe(&t.term.Select)),
-		Hint:       fmt.Sprintf("such pods are in %s; have a NodePool allow another, or make it a preference", list(where)),
+		Hint:       fmt.Sprintf("such pods are in %s; have a NodePool allow another, or make it a preference", List(where)),
 	}
 }
 
@@ -150,7 +161,8 @@ func describe(s *model.PodSelector) string {
 // shown is how many names a list gives before it counts the rest.
 const shown = 5
 
-func list(names []string) string {
+// List joins a few names, and counts the rest.
+func List(names []string) string {
 	if len(names) > shown {
 		return fmt.Sprintf("%s and %d others", strings.Join(names[:shown], ", "), len(names)-shown)
 	}
