@@ -4,11 +4,14 @@ package explain
 
 import (
 	"fmt"
-	"maps"
+	"iter"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 )
 
 // Preference is a preference of pods that a plan does not honor for all of
@@ -147,7 +150,8 @@ func wantsOf(s *model.Shape) []want {
 		out = append(out, want{
 			fmt.Sprintf("topology spread on %s (maxSkew %d)", c.Key, c.MaxSkew),
 			func(l *layout, kind, site int) bool {
-				return l.selected(&c.Select, c.Key, site)-l.fewest(kind, c) > c.MaxSkew
+				t := l.tally(l.s.Pending[kind].Shape, c)
+				return t.pods[l.domain(c.Key, site)]-t.fewest > c.MaxSkew
 			},
 			func(s *model.Shape) {
 				s.Spread = slices.Clone(s.Spread)
@@ -160,13 +164,16 @@ func wantsOf(s *model.Shape) []want {
 
 // layout is where pods run once a plan is carried out.
 type layout struct {
-	s     *model.Snapshot
-	sites []site
-	at    map[string]int // by pod
+	s       *model.Snapshot
+	sites   []site
+	at      map[string]int // sites of planned pods
+	pods    []group
+	byLabel map[model.Label][]group // pods with the label
 
 	counts  map[asked]map[string]int // of pods by domain
-	least   map[*model.Spread]int
-	domains map[string][]string
+	tallies map[*model.Spread]tally
+	grounds map[string]*ground // by what spread constraints ask of nodes
+	offers  *fit.Catalogue     // nil until a spread constraint needs it
 }
 
 // asked identifies a count in a layout: the pods that match a selector, in each
@@ -179,27 +186,54 @@ type asked struct {
 // site is a node there is or a node of the plan.
 type site struct {
 	labels model.Requirements
-	kinds  map[int]int // planned pods by entry of Snapshot.Pending
+	taints []model.Taint
 	node   *model.Node // nil = it is to be launched
 }
 
+// group is equal pods on a site.
+type group struct {
+	peer        *model.Peer
+	site, count int
+}
+
+// ground is the nodes that a spread constraint looks at.
+type ground struct {
+	counts  []bool          // by site
+	domains map[string]bool // of the nodes that pods have to spread over, and where such nodes can be launched
+}
+
+// tally is the pods that a spread constraint counts.
+type tally struct {
+	pods   map[string]int // by domain
+	fewest int            // in the domain with fewest; 0 if there are less than MinDomains
+}
+
 func newLayout(s *model.Snapshot, plan *model.Plan) *layout {
-	l := &layout{s: s, at: map[string]int{}, counts: map[asked]map[string]int{}, least: map[*model.Spread]int{}, domains: map[string][]string{}}
-	kinds, nodes := map[string]int{}, map[string]int{}
+	l := &layout{
+		s: s, at: map[string]int{}, byLabel: map[model.Label][]group{},
+		counts: map[asked]map[string]int{}, tallies: map[*model.Spread]tally{}, grounds: map[string]*ground{},
+	}
+	peers, nodes := map[string]*model.Peer{}, map[string]int{}
 	for i := range s.Pending {
 		for _, p := range s.Pending[i].Pods {
-			kinds[p.Key()] = i
+			peers[p.Key()] = &s.Pending[i].Peer
 		}
-	}
-	for i := range s.Nodes {
-		nodes[s.Nodes[i].Name] = i
-		l.sites = append(l.sites, site{labels: s.Nodes[i].Labels, kinds: map[int]int{}, node: &s.Nodes[i]})
 	}
 	put := func(at int, pods ...model.Pod) {
 		for _, p := range pods {
-			if kind, ok := kinds[p.Key()]; ok {
-				l.sites[at].kinds[kind]++
+			if peer, ok := peers[p.Key()]; ok {
 				l.at[p.Key()] = at
+				l.add(group{peer, at, 1})
+			}
+		}
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		nodes[n.Name] = i
+		l.sites = append(l.sites, site{n.Labels, n.Taints, n})
+		for j := range n.Residents {
+			if r := &n.Residents[j]; !r.Terminating {
+				l.add(group{&r.Peer, i, r.Count})
 			}
 		}
 	}
@@ -210,10 +244,21 @@ func newLayout(s *model.Snapshot, plan *model.Plan) *layout {
 	}
 	for i := range plan.Launches {
 		n := &plan.Launches[i]
-		l.sites = append(l.sites, site{labels: labelsOf(s, n), kinds: map[int]int{}})
+		launched := site{labels: labelsOf(s, n)}
+		if p := poolOf(s, n.Pool); p != nil {
+			launched.taints = p.Taints
+		}
+		l.sites = append(l.sites, launched)
 		put(len(l.sites)-1, n.Pods...)
 	}
 	return l
+}
+
+func (l *layout) add(g group) {
+	l.pods = append(l.pods, g)
+	for _, label := range g.peer.Labels {
+		l.byLabel[label] = append(l.byLabel[label], g)
+	}
 }
 
 // labelsOf returns the labels that the node of a launch has if it becomes what the
@@ -271,7 +316,7 @@ func (l *layout) forgone(kind int, key string) Forgone {
 // domain returns the domain of a site; every site is one of its own by hostname.
 func (l *layout) domain(key string, at int) string {
 	if key == model.LabelHostname {
-		return fmt.Sprint(at)
+		return strconv.Itoa(at)
 	}
 	value, _ := l.sites[at].labels.Value(key)
 	return value
@@ -280,9 +325,6 @@ func (l *layout) domain(key string, at int) string {
 // selected returns how many pods that the selector picks are in the domain of a
 // site.
 func (l *layout) selected(sel *model.PodSelector, key string, at int) int {
-	if key == model.LabelHostname {
-		return l.on(sel, at)
-	}
 	domain := l.domain(key, at)
 	if domain == "" {
 		return 0
@@ -291,8 +333,8 @@ func (l *layout) selected(sel *model.PodSelector, key string, at int) int {
 	counts, ok := l.counts[question]
 	if !ok {
 		counts = map[string]int{}
-		for i := range l.sites {
-			counts[l.domain(key, i)] += l.on(sel, i)
+		for g := range l.picked(sel) {
+			counts[l.domain(key, g.site)] += g.count
 		}
 		l.counts[question] = counts
 	}
@@ -301,96 +343,121 @@ func (l *layout) selected(sel *model.PodSelector, key string, at int) int {
 
 func (l *layout) anywhere(sel *model.PodSelector) int {
 	n := 0
-	for i := range l.sites {
-		n += l.on(sel, i)
+	for g := range l.picked(sel) {
+		n += g.count
 	}
 	return n
 }
 
-// on returns how many pods that the selector picks are on a site.
-func (l *layout) on(sel *model.PodSelector, at int) int {
-	n := 0
-	for kind, pods := range l.sites[at].kinds {
-		if sel.Selects(&l.s.Pending[kind].Peer) {
-			n += pods
-		}
+// picked yields the pods that the selector picks. If it asks for a label, it looks only at
+// pods with that label: most selectors pick few of all pods.
+func (l *layout) picked(sel *model.PodSelector) iter.Seq[group] {
+	from := l.pods
+	if label, ok := sel.Label(); ok {
+		from = l.byLabel[label]
 	}
-	if node := l.sites[at].node; node != nil {
-		for i := range node.Residents {
-			if r := &node.Residents[i]; !r.Terminating && sel.Selects(&r.Peer) {
-				n += r.Count
+	return func(yield func(group) bool) {
+		for _, g := range from {
+			if sel.Selects(g.peer) && !yield(g) {
+				return
 			}
 		}
 	}
-	return n
 }
 
-// fewest returns the minimum number of selected pods over the domains of nodes,
-// and the domains in which a node for pods of the kind can be launched.
-func (l *layout) fewest(kind int, c *model.Spread) int {
-	least, ok := l.least[c]
+// tally returns what a spread constraint of the shape counts.
+func (l *layout) tally(s *model.Shape, c *model.Spread) tally {
+	t, ok := l.tallies[c]
 	if !ok {
-		least = l.countFewest(kind, c)
-		l.least[c] = least
+		t = l.count(l.ground(s, c), c)
+		l.tallies[c] = t
 	}
-	return least
+	return t
 }
 
-func (l *layout) countFewest(kind int, c *model.Spread) int {
-	counts := map[string]int{}
+func (l *layout) count(on *ground, c *model.Spread) tally {
+	t := tally{pods: map[string]int{}}
+	if len(c.Select.Labels) == 0 { // kube-scheduler counts no pods for a selector that demands nothing
+		return t
+	}
+	for g := range l.picked(&c.Select) {
+		if on.counts[g.site] {
+			t.pods[l.domain(c.Key, g.site)] += g.count
+		}
+	}
+	least, with := math.MaxInt, 0
+	for domain, n := range t.pods {
+		if on.domains[domain] {
+			least, with = min(least, n), with+1
+		}
+	}
+	if with == len(on.domains) && with >= max(c.MinDomains, 1) { // otherwise a domain has no pods, or is missing
+		t.fewest = least
+	}
+	return t
+}
+
+// ground returns the nodes that a spread constraint of the shape looks at. Constraints that
+// ask the same of nodes share it, so that the nodes and offerings are not compared with each.
+func (l *layout) ground(s *model.Shape, c *model.Spread) *ground {
+	chosen := s.Chosen()
+	name := fmt.Sprint(c.Key, c.AnyNode, c.HonorTaints, chosen)
+	if c.HonorTaints {
+		name += fmt.Sprint(s.Tolerations)
+	}
+	g, ok := l.grounds[name]
+	if !ok {
+		g = &ground{counts: make([]bool, len(l.sites)), domains: map[string]bool{}}
+		l.grounds[name] = g
+		l.survey(g, s, c, chosen)
+	}
+	return g
+}
+
+// survey finds the nodes of a ground. Chosen is what the shape asks of nodes. Pods need not
+// spread over nodes that are gone soon.
+func (l *layout) survey(g *ground, s *model.Shape, c *model.Spread, chosen []model.Requirements) {
 	for i := range l.sites {
-		if n := l.sites[i].node; n != nil && (n.Deleting || n.Closed) {
-			continue
+		at, domain := &l.sites[i], l.domain(c.Key, i)
+		undefined := l.s.WellKnown
+		if at.node != nil { // a label that it lacks now is not added later
+			undefined = nil
 		}
-		if domain := l.domain(c.Key, i); domain != "" && l.eligible(kind, c, l.sites[i].labels) {
-			counts[domain] += l.on(&c.Select, i)
+		g.counts[i] = domain != "" && (!c.HonorTaints || !repels(at.taints, s)) &&
+			(c.AnyNode || slices.ContainsFunc(chosen, func(r model.Requirements) bool {
+				_, ok := at.labels.Compatible(r, undefined)
+				return ok
+			}))
+		if g.counts[i] && (at.node == nil || !at.node.Deleting || at.node.Stuck) {
+			g.domains[domain] = true
 		}
 	}
-	for _, value := range l.buyable(kind, c) {
-		counts[value] += 0
-	}
-	if len(counts) < c.MinDomains || len(counts) == 0 {
-		return 0
-	}
-	return slices.Min(slices.Collect(maps.Values(counts)))
-}
-
-// buyable returns the domains in which nodes for pods of the kind can be launched.
-func (l *layout) buyable(kind int, c *model.Spread) []string {
 	if c.Key == model.LabelHostname {
-		return nil
+		return
 	}
-	name := fmt.Sprint(c.Key, c.AnyNode, l.s.Pending[kind].Shape.Chosen())
-	if known, ok := l.domains[name]; ok {
-		return known
+	if l.offers == nil {
+		l.offers = fit.NewCatalogue(l.s)
 	}
-	found := map[string]bool{}
-	for i := range l.s.Pools {
-		p := &l.s.Pools[i]
-		for _, t := range p.Types {
-			for _, o := range t.Offerings {
-				if p.Unavailable != "" || !o.Available {
-					continue
-				}
-				labels := p.Requirements.And(t.Requirements...).And(o.Requirements...)
-				if value, ok := labels.Value(c.Key); ok && !found[value] && l.eligible(kind, c, labels) {
-					found[value] = true
-				}
-			}
+	offers := fit.NewBits(len(l.offers.Offers))
+	for i := range l.offers.Pools {
+		if p := &l.offers.Pools[i]; !c.HonorTaints || !repels(p.Taints, s) {
+			p.Usable.AddTo(offers)
 		}
 	}
-	l.domains[name] = slices.Collect(maps.Keys(found))
-	return l.domains[name]
+	if !c.AnyNode {
+		offers.Keep(l.offers.Any(chosen))
+	}
+	labels := l.offers.Spelling(c.Key)
+	for o := range offers.Less(labels.Absent).Less(labels.Open).All() {
+		g.domains[labels.Labels[labels.Of[o]].Values[0]] = true
+	}
 }
 
-// eligible reports whether nodes with the labels count for the spread of the kind.
-func (l *layout) eligible(kind int, c *model.Spread, labels model.Requirements) bool {
-	if c.AnyNode {
-		return true
-	}
-	return slices.ContainsFunc(l.s.Pending[kind].Shape.Chosen(), func(r model.Requirements) bool {
-		_, ok := labels.Compatible(r, l.s.WellKnown)
-		return ok
+// repels reports whether the taints keep pods of the shape away. PreferNoSchedule does not.
+func repels(taints []model.Taint, s *model.Shape) bool {
+	return slices.ContainsFunc(taints, func(t model.Taint) bool {
+		_, bad := model.Untolerated([]model.Taint{t}, s.Tolerations)
+		return bad && t.Effect != model.PreferNoSchedule
 	})
 }
 
