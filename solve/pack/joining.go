@@ -12,6 +12,9 @@ import (
 	"karpenter/solve/topology"
 )
 
+// reasons is the phase that says why pods stay pending.
+type reasons struct{ *draft }
+
 // mostAsked is of how many nodes it is looked at why a pod cannot join others there:
 // one reason is told.
 const mostAsked = 16

@@ -16,9 +16,6 @@ import (
 	"karpenter/solve/topology"
 )
 
-// reasons is the phase that says why pods stay pending.
-type reasons struct{ *draft }
-
 // verdict says why the pods left of d stay pending.
 func (w reasons) verdict(d *demand) model.Verdict {
 	if w.trial != nil {
