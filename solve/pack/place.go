@@ -47,6 +47,8 @@ func useRoom(out *outcome) {
 	repair{x}.topUp()
 	repair{x}.prune()
 	repair{x}.insertAll()
+	repair{x}.sharers()
+	repair{x}.gatherLeft()
 	if x.podsLeft() >= left || !standsUnwished(x) || !(repair{x}).confirm() {
 		x.rollback(before)
 		return

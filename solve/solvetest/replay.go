@@ -93,6 +93,9 @@ func (r *replayer) ranked() bool {
 			if n%3 == 1 {
 				rank[r.teams[i].pending] = 0
 			}
+			if n%2 == 1 && constraints(r.teams[i].pending.Shape) == 0 {
+				rank[r.teams[i].pending] += 1000 // they can be bound whenever others had to come first
+			}
 		}
 		slices.SortStableFunc(r.teams, func(a, b team) int {
 			return cmp.Or(cmp.Compare(rank[a.pending], rank[b.pending]), cmp.Compare(a.rank, b.rank))
