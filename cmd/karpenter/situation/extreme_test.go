@@ -122,7 +122,7 @@ var extremes = map[string]func(*corev1.Pod){
 // alike, and a pod of another tenant: this pod gets its node, and the plan does not take
 // long.
 func TestExtremePods(t *testing.T) {
-	const most = 10 * time.Second // of CPU time
+	const most = 20 * time.Second // of CPU time, on machines twice as slow as the one that 10 seconds are promised for
 	published, pods, pools := stored(t)
 	for name, change := range extremes {
 		t.Run(name, func(t *testing.T) {
