@@ -2,7 +2,10 @@
 
 package model
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Effect is what a taint does to pods that do not tolerate it.
 type Effect string
@@ -27,6 +30,11 @@ func (t Taint) String() string {
 		return t.Key + ":" + string(t.Effect)
 	}
 	return t.Key + "=" + t.Value + ":" + string(t.Effect)
+}
+
+// Firm returns the taints that keep pods away for good: PreferNoSchedule does not.
+func Firm(taints []Taint) []Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t Taint) bool { return t.Effect == PreferNoSchedule })
 }
 
 // Toleration lets a pod onto nodes with matching taints. An empty Key with

@@ -53,7 +53,7 @@ func (c *crew) daemonsOf(p *model.Pool, t *model.InstanceType) []bool {
 	var out []bool
 	for i, s := range claimants(c.daemons) {
 		labels := p.Requirements.And(t.Requirements...)
-		if _, bad := model.Untolerated(firm(p.Taints), s.Tolerations); !bad && slices.ContainsFunc(s.Alternatives(), func(r model.Requirements) bool {
+		if _, bad := model.Untolerated(model.Firm(p.Taints), s.Tolerations); !bad && slices.ContainsFunc(s.Alternatives(), func(r model.Requirements) bool {
 			_, ok := labels.Compatible(r, c.wellKnown)
 			return ok
 		}) {
@@ -71,7 +71,7 @@ func (c *crew) daemonsTo(n *model.Node) []bool {
 	var out []bool
 	for i, s := range claimants(c.daemons) {
 		arriving := *n
-		arriving.Taints = firm(n.Taints)
+		arriving.Taints = model.Firm(n.Taints)
 		if takes(&arriving, s) {
 			out = c.mark(out, i)
 		}
@@ -99,9 +99,4 @@ func (c *crew) without(b *Book, pools []model.DevicePool, daemons []bool) []mode
 		}
 	}
 	return load.Pools()
-}
-
-// firm returns the taints that keep a daemon away for good.
-func firm(taints []model.Taint) []model.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 }

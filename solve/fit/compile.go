@@ -171,7 +171,7 @@ func (c *Catalogue) addDaemons(daemons []model.Daemon) {
 func (c *Catalogue) hosts(d *model.Shape) Bits {
 	out := NewBits(len(c.Offers))
 	for i := range c.Pools {
-		if _, bad := model.Untolerated(firm(c.Pools[i].Taints), d.Tolerations); !bad {
+		if _, bad := model.Untolerated(model.Firm(c.Pools[i].Taints), d.Tolerations); !bad {
 			out.Add(c.in(c.Pools[i].Offers))
 		}
 	}

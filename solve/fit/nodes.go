@@ -65,7 +65,7 @@ func NewNodeRow(n *model.Node, site int, daemons []model.Daemon, book *devices.B
 	ports := slices.Clone(n.HostPorts)
 	for i := range daemons {
 		d := daemons[i].Shape
-		if _, bad := model.Untolerated(firm(n.Taints), d.Tolerations); bad {
+		if _, bad := model.Untolerated(model.Firm(n.Taints), d.Tolerations); bad {
 			continue
 		}
 		if d.Suits(labels) {
@@ -126,9 +126,4 @@ func RoomBeside(taken, free, r model.Resources, limit int) int {
 		}
 	}
 	return int(max(n, 0))
-}
-
-// firm returns the taints that keep a daemon away for good.
-func firm(taints []model.Taint) []model.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 }

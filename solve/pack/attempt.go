@@ -16,8 +16,8 @@ const attempts = 4
 // helpings is how often more nodes are launched for pods that had to wait.
 const helpings = 2
 
-// mostAtHome is up to how many pods drafts are made with all of them in one zone.
-const mostAtHome = 512
+// mostInOneZone is up to how many pods a draft is made for each zone.
+const mostInOneZone = 512
 
 // mostOneByOne is up to how many pods a draft is made by adding one at a time.
 const mostOneByOne = 256
@@ -27,7 +27,7 @@ const mostOneByOne = 256
 // deleted if the scheduler follows the draft while these domains count, and all of
 // them have a place.
 func build(q *problem) *draft {
-	x := buildAtHome(q, buildInTurn(q))
+	x := buildInOneZone(q, buildInTurn(q))
 	if !x.moved || x.abandoned != inProgress || len(x.doomed()) == 0 || x.overspends() {
 		return x
 	}
@@ -35,7 +35,7 @@ func build(q *problem) *draft {
 	if evicted == 0 && outlasts {
 		return x
 	}
-	out := buildWith(q, lessons{home: x.known.home, hurry: x.known.hurry, vanish: true})
+	out := buildWith(q, lessons{zone: x.known.zone, hurry: x.known.hurry, vanish: true})
 	if out.abandoned == inProgress && out.podsLeft() <= x.podsLeft() && (out.evicted() < evicted || !outlasts) {
 		return out
 	}
@@ -57,12 +57,11 @@ func buildInTurn(q *problem) *draft {
 	return x
 }
 
-// buildAtHome returns the draft, or one in which pods that are tied to a zone by affinity are in
-// the same zone wherever they may be, if that costs less: where few pods are tied together, they
-// share nodes with those that others have.
-func buildAtHome(q *problem, x *draft) *draft {
+// buildInOneZone returns the draft or, if that costs less, one that puts all pods which affinity
+// ties to a zone in the same one: small groups of them share nodes then.
+func buildInOneZone(q *problem, x *draft) *draft {
 	zone := slices.Index(x.topology.Keys, model.LabelZone)
-	if q.trial != nil || q.toPlace > mostAtHome || zone < 0 || len(x.bins) < 2 || !slices.ContainsFunc(x.demands, func(d *demand) bool {
+	if q.trial != nil || q.toPlace > mostInOneZone || zone < 0 || len(x.bins) < 2 || !slices.ContainsFunc(x.demands, func(d *demand) bool {
 		return x.topology.Follows(d.kind) && slices.Contains(x.topology.Pinned(d.kind), zone)
 	}) {
 		return x
@@ -72,7 +71,7 @@ func buildAtHome(q *problem, x *draft) *draft {
 		if best.abandoned != inProgress || best.overspends() || best.budget.Spent() {
 			break
 		}
-		out := buildWith(q, lessons{home: a.valueOf(model.LabelZone), hurry: x.known.hurry})
+		out := buildWith(q, lessons{zone: a.valueOf(model.LabelZone), hurry: x.known.hurry})
 		if out.abandoned == inProgress && out.podsLeft() <= best.podsLeft() && len(out.kept) >= len(best.kept) && out.priceOfBins() < best.priceOfBins() {
 			best = out
 		}

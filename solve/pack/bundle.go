@@ -38,8 +38,8 @@ func (s domains) join(d *demand) {
 	d.left, d.stuck = nil, d.left
 }
 
-// joinable returns the demands whose nodes pods of d could share if rules allowed it: none if
-// no new node takes a pod of d.
+// joinable returns the demands whose new nodes pods of d may share: none if no new node takes
+// a pod of d.
 func (s domains) joinable(d *demand) []*demand {
 	if !d.parts()[0].of.buyable {
 		return nil

@@ -119,7 +119,8 @@ func (m *market) coverInTurn(open []*demand, before mark) bool {
 	return true
 }
 
-// holdBack leaves so many of the first pods to the demands, and returns the others.
+// holdBack leaves only so many pods, the first ones, to the demands. It returns the others, by
+// demand.
 func holdBack(order []*demand, pods int) [][]model.Pod {
 	rest := make([][]model.Pod, len(order))
 	for i, d := range order {
@@ -129,8 +130,8 @@ func holdBack(order []*demand, pods int) [][]model.Pod {
 	return rest
 }
 
-// inTurn returns the demands in the order of coverInTurn, and for how many of their pods limits
-// may last, if no node has anything to spare.
+// inTurn returns the demands in the order of coverInTurn, and how many of their pods the limits
+// would be enough for if all nodes were full.
 func (m *market) inTurn(open []*demand) (order []*demand, pods int) {
 	q := m.covering(open)
 	perPod := map[*demand]float64{} // the part of what is left of limits
@@ -170,8 +171,8 @@ func leftOf(demands []*demand) unplaced {
 	return out
 }
 
-// atMost reports whether no more pods have no place than in the other case, in which there are
-// as many of each priority: pods of high priority count for more than all others.
+// atMost reports whether no more pods have no place than in the other plan. The highest
+// priority in which the plans differ decides.
 func (u unplaced) atMost(other unplaced) bool {
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(u))) {
 		if c := cmp.Compare(u[priority], other[priority]); c != 0 {

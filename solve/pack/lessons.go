@@ -10,7 +10,7 @@ type lessons struct {
 	apart map[[2]int]bool // kinds that the scheduler does not let share a node as planned
 	wary  map[int]bool    // kinds that nodes launched for others stood in the way of
 
-	home   string // zone in which pods are together that need not be where others are; "" = each where it costs least
+	zone   string // that pods tied to one domain by affinity go to if they may; "" = each group to where it costs least
 	hurry  bool   // pods are left unless they are bound before others that they have affinity to
 	vanish bool   // no plan has pods in the domains whose only nodes are being deleted: these do not count
 }
@@ -25,7 +25,7 @@ type lesson struct {
 // add adds what was found, and reports whether that is anything.
 func (l *lessons) add(found lessons) bool {
 	if l.most == nil {
-		*l = lessons{most: map[lesson]int{}, apart: map[[2]int]bool{}, wary: map[int]bool{}, home: l.home, hurry: l.hurry, vanish: l.vanish}
+		*l = lessons{most: map[lesson]int{}, apart: map[[2]int]bool{}, wary: map[int]bool{}, zone: l.zone, hurry: l.hurry, vanish: l.vanish}
 	}
 	maps.Copy(l.most, found.most)
 	maps.Copy(l.apart, found.apart)

@@ -37,7 +37,7 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 	return out.plan
 }
 
-// useRoom places pods that are left where there is room for them only since others were moved.
+// useRoom places pods that are left on nodes that have room for them now that others were moved.
 func useRoom(out *outcome) {
 	x := out.draft
 	before, left := x.mark(), x.podsLeft()

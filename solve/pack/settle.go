@@ -176,7 +176,8 @@ func (s domains) recruit(d *demand, cells []*cell, left int) bool {
 	return false
 }
 
-// narrows reports whether the place is the wider one where that is settled.
+// narrows reports whether the place is the same as the wider one in every key that this is
+// settled for.
 func (s domains) narrows(p, wider topology.Place) bool {
 	for key := range s.topology.Keys {
 		if len(wider[key]) > 0 && !slices.Equal(p[key], wider[key]) {
@@ -225,13 +226,13 @@ func (s domains) cheaperTogether(a, b *cell, pods int) bool {
 	homelessA, tierA, priceA := a.together(pods)
 	homelessB, tierB, priceB := b.together(pods)
 	return cmp.Or(
-		cmp.Compare(homelessA, homelessB), cmp.Compare(tierA, tierB), s.away(a)-s.away(b), cmp.Compare(priceA, priceB), a.compareNames(b),
+		cmp.Compare(homelessA, homelessB), cmp.Compare(tierA, tierB), s.outside(a)-s.outside(b), cmp.Compare(priceA, priceB), a.compareNames(b),
 	) < 0
 }
 
-// away is 1 if pods that have a home are to be in others than the cell.
-func (s domains) away(c *cell) int {
-	if s.known.home == "" || c.valueOf(model.LabelZone) == s.known.home {
+// outside is 1 for a cell outside the zone that all of them are to be in, if there is one.
+func (s domains) outside(c *cell) int {
+	if s.known.zone == "" || c.valueOf(model.LabelZone) == s.known.zone {
 		return 0
 	}
 	return 1

@@ -72,7 +72,7 @@ func (f *filter) tolerates(n *model.Node) bool {
 	if !f.honorTaints || len(n.Taints) == 0 {
 		return true
 	}
-	_, bad := model.Untolerated(firm(n.Taints), f.tolerations)
+	_, bad := model.Untolerated(model.Firm(n.Taints), f.tolerations)
 	return !bad
 }
 
@@ -101,8 +101,3 @@ const (
 	perhaps
 	surely
 )
-
-// firm returns the taints that keep pods away for good.
-func firm(taints []model.Taint) []model.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
-}

@@ -453,12 +453,10 @@ func (l *layout) survey(g *ground, s *model.Shape, c *model.Spread, chosen []mod
 	}
 }
 
-// repels reports whether the taints keep pods of the shape away. PreferNoSchedule does not.
+// repels reports whether the taints keep pods of the shape away for good.
 func repels(taints []model.Taint, s *model.Shape) bool {
-	return slices.ContainsFunc(taints, func(t model.Taint) bool {
-		_, bad := model.Untolerated([]model.Taint{t}, s.Tolerations)
-		return bad && t.Effect != model.PreferNoSchedule
-	})
+	_, bad := model.Untolerated(model.Firm(taints), s.Tolerations)
+	return bad
 }
 
 // preferencesText writes the preferences, one on a line.
