@@ -7,8 +7,6 @@
 
 DATA    ?= .cluster
 PROVIDER ?= aws
-SEEDS   ?= 2000
-FIRST   ?= 0
 KUBERNETES ?= 1.36.4
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 VULNDB  ?= https://vuln.go.dev
@@ -106,13 +104,13 @@ differential: ## our verdicts against those of kube-scheduler's own code, on ran
 	cd differential && go test -trimpath -count=1 ./...
 
 invariants: ## what must hold of every plan, on situations drawn from fresh seeds, with the smallest part of each that breaks one; SEEDS=8 FIRST=1
-	go test ./solve -run 'TestPlans|TestNoPod|TestBound|TestCommands|TestWhat|TestIntents|TestPreferences|TestRest' -timeout 1h -args -seeds=$(if $(filter 2000,$(SEEDS)),20,$(SEEDS)) -first=$(or $(filter-out 0,$(FIRST)),$(fresh))
+	go test ./solve -run 'TestPlans|TestNoPod|TestBound|TestCommands|TestWhat|TestIntents|TestPreferences|TestRest' -timeout 1h -args -seeds=$(or $(SEEDS),20) -first=$(or $(FIRST),$(fresh))
 
 # The same seeds in every run show what a change broke; seeds that no one has seen show what was always broken.
-sim: ## the whole system in virtual time: random clusters, orders and faults; 200 fresh seeds, and SEEDS=300 from FIRST=1
+sim: ## the whole system in virtual time: random clusters, orders and faults; 300 fresh seeds, and SEEDS=300 from FIRST=0
 	@go test -c -o bin/sim.test ./sim
-	@cd sim && GOGC=800 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=200 -first=$(fresh)
-	@cd sim && GOGC=800 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=$(SEEDS) -first=$(FIRST)
+	@cd sim && GOGC=800 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=300 -first=$(fresh)
+	@cd sim && GOGC=800 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=$(or $(SEEDS),300) -first=$(or $(FIRST),0)
 
 day: ## a steady cluster of some 50 nodes for 24 hours of virtual time: what consolidation costs and saves
 	go test ./sim -run '^TestDay$$' -v -timeout 2h -hours=24
@@ -121,11 +119,11 @@ aws-calls: ## the calls to AWS that launch NODES=1000 nodes at once, and that an
 	go test ./sim -run '^TestCallsToAWS$$' -v -timeout 2h -nodes=$(or $(NODES),1000)
 
 sim-aws: ## as sim, with the AWS provider on an account in memory; SEEDS=50 FIRST=1
-	go test ./sim -run '^TestAmazonSeeds$$' -timeout 1h -amazon-seeds=$(SEEDS) -first=$(FIRST)
+	go test ./sim -run '^TestAmazonSeeds$$' -timeout 1h -amazon-seeds=$(or $(SEEDS),300) -first=$(or $(FIRST),0)
 
 sim-azure: ## as sim, with the provider for AKS on a subscription in memory; 100 fresh seeds, and SEEDS=50 from FIRST=1
 	go test ./sim -run '^TestAzureSeeds$$' -timeout 1h -azure-seeds=100 -first=$(fresh)
-	go test ./sim -run '^TestAzureSeeds$$' -timeout 1h -azure-seeds=$(SEEDS) -first=$(FIRST)
+	go test ./sim -run '^TestAzureSeeds$$' -timeout 1h -azure-seeds=$(or $(SEEDS),300) -first=$(or $(FIRST),0)
 
 # More packages and tests at a time than processors, because they wait: for leases, for rest, for instances to boot.
 e2e: build $(E2E_TOOLS) ## tests against a real control plane, and against moto, an emulator of AWS

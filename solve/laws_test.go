@@ -123,7 +123,7 @@ func TestPlansAreRepeatable(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 20, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 10, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
 				for n := range 3 {
 					runtime.GOMAXPROCS(1 + n)

@@ -30,9 +30,10 @@ import (
 )
 
 const (
-	// stopTimeout is how long running reconciles have to return when the
-	// process is asked to stop.
-	stopTimeout = 5 * time.Second
+	// stopTimeout is how long running reconciles have to return when the process is asked to
+	// stop: on a starved processor they need seconds, and a lease that is not released is
+	// held for as long.
+	stopTimeout = 15 * time.Second
 
 	// syncTimeout is how long a controller may take to queue all objects there are, before the process
 	// ends. It begins again then, and takes as long again: with 100,000 pods and a small part of

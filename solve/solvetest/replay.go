@@ -21,6 +21,7 @@ const (
 type team struct {
 	pending *model.Pending
 	site    *site
+	stays   bool // where an earlier plan sent them
 	left    int
 	rank    int // among the teams of its entry, or all
 }
