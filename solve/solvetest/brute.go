@@ -9,9 +9,13 @@ import (
 	"karpenter/model"
 )
 
+// maxWays is how many ways to share pods out are held against the scheduler's rules.
+const maxWays = 2_000
+
 // Best returns the least price, below the given one, of new nodes for the pods that
-// the plan has a place for, by trying every way to share them out over nodes and new
-// ones that the scheduler would follow; false if no way costs less. Pods that the plan
+// the plan has a place for, by trying the ways to share them out over nodes and new
+// ones that the scheduler would follow, whether there is a way that costs less, and whether
+// all ways were tried, and not as many as there may be at most. Pods that the plan
 // leaves where an earlier plan put them stay there. With domains, what could be
 // launched counts as a domain for spread, as for the planner until all nodes are
 // planned; without, only what is launched does, as for the scheduler. Each pod is launched
@@ -19,7 +23,7 @@ import (
 // between pods could push it to others, weights must be equal. Offerings that PodGroups avoid and
 // minValues are not looked at. The number of ways grows with the power of the pods: use it for three or
 // four.
-func Best(s *model.Snapshot, plan *model.Plan, below model.Price, domains bool) (model.Price, bool) {
+func Best(s *model.Snapshot, plan *model.Plan, below model.Price, domains bool) (least model.Price, less, all bool) {
 	b := &brute{adder: adder{checker: newChecker(s, model.DefaultPolicy()), plan: &model.Plan{}}, best: below}
 	b.left = b.reservable()
 	if domains {
@@ -54,7 +58,7 @@ func Best(s *model.Snapshot, plan *model.Plan, below model.Price, domains bool) 
 		slices.SortStableFunc(e.offered, func(x, y machine) int { return int(x.offer.Price - y.offer.Price) })
 	}
 	b.assign(0, 0)
-	return b.best, b.found
+	return b.best, b.found, b.ways <= maxWays
 }
 
 // brute is the search: errands up to one have a place.
@@ -66,6 +70,7 @@ type brute struct {
 	left    map[string]int64 // what reservations still give, by their ID
 	best    model.Price      // less than this is looked for
 	found   bool
+	ways    int // that were held against the rules
 }
 
 // errand is a pod that needs a place.
@@ -107,11 +112,11 @@ func (b *brute) followWeights() {
 
 // assign puts the pods from k on on nodes, into bins, or into new ones.
 func (b *brute) assign(k int, price model.Price) {
-	if price >= b.best {
+	if price >= b.best || b.ways > maxWays {
 		return
 	}
 	if k == len(b.errands) {
-		if b.valid() {
+		if b.ways++; b.valid() {
 			b.best, b.found = price, true
 		}
 		return
