@@ -146,7 +146,7 @@ func said(ctx context.Context, c client.Client, o *unstructured.Unstructured, co
 func until(t *testing.T, what string, try func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		last = try(ctx)
 		return last == nil, nil
 	})

@@ -85,7 +85,7 @@ func check(t *testing.T, err error) {
 }
 
 // patience is how long eventually waits, on a busy machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // eventually waits until done, for at most patience.
 func eventually(t *testing.T, what string, done func() bool) {

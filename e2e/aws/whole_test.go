@@ -24,7 +24,7 @@ import (
 
 const (
 	cluster  = "prod"
-	patience = 2 * time.Minute // for anything, on a busy machine
+	patience = 5 * time.Minute // for anything, on a busy machine
 )
 
 // TestSimulatedAWS runs a spot node's life on AWS in memory.

@@ -20,7 +20,7 @@ import (
 	"karpenter/e2e/harness"
 )
 
-const patience = 3 * time.Minute // for anything, on a busy machine
+const patience = 5 * time.Minute // for anything, on a busy machine
 
 // manifest is what a user of AKS applies.
 const manifest = `

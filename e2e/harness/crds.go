@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,10 +69,20 @@ func (c *Cluster) installCRD(ctx context.Context, crd *apiextensionsv1.CustomRes
 			return false, err
 		}
 		for _, condition := range crd.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established {
-				return condition.Status == apiextensionsv1.ConditionTrue, nil
+			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+				return c.discovered(crd), nil
 			}
 		}
 		return false, nil
+	})
+}
+
+// discovered reports whether clients find the resource: the list of groups lags behind on a
+// busy machine.
+func (c *Cluster) discovered(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	return !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		_, err := c.Client.RESTMapper().RESTMapping(kind, v.Name)
+		return v.Served && err != nil
 	})
 }

@@ -106,10 +106,10 @@ func (c *Cluster) Holder(t testing.TB, lease, not string) string {
 }
 
 // Eventually asks often whether something that cannot be watched is so, and
-// tells whether it was within two minutes.
+// tells whether it was within five minutes.
 func Eventually(t testing.TB, condition func(context.Context) bool) bool {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 5*time.Minute, true,
 		func(ctx context.Context) (bool, error) { return condition(ctx), nil })
 	return err == nil
 }

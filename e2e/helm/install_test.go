@@ -27,7 +27,7 @@ import (
 
 const (
 	namespace = "kube-system"
-	patience  = 3 * time.Minute // for anything, on a busy machine
+	patience  = 5 * time.Minute // for anything, on a busy machine
 )
 
 // surroundings are the cluster of the tests and where its API server writes what

@@ -28,7 +28,7 @@ import (
 const (
 	cluster  = "prod"
 	shop     = "shop"          // namespace of the pods
-	patience = 3 * time.Minute // for anything, on a busy machine
+	patience = 5 * time.Minute // for anything, on a busy machine
 )
 
 // place is a cluster on AWS, the program that runs its nodes, and who watches it.

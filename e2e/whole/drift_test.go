@@ -85,7 +85,7 @@ func TestRollOut(t *testing.T) {
 		}
 		return ""
 	})
-	v.Until("all nodes are replaced", 5*time.Minute, func() string {
+	v.Until("all nodes are replaced", 2*patience, func() string {
 		for _, c := range f.claims(v) {
 			if old[c.Name] || c.Labels["edition"] != "second" {
 				return c.Name + " is there still"

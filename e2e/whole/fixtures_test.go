@@ -27,7 +27,7 @@ var shared = harness.NewShared(harness.Options{Kubelets: true, Args: []string{"-
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // patience is how long anything may take on a busy machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // fixture is what one test has made in the shared cluster.
 type fixture struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 )
 
 // attempts is how often a plan is made again because fewer nodes could be
@@ -27,7 +28,7 @@ const mostOneByOne = 256
 // deleted if the scheduler follows the draft while these domains count, and all of
 // them have a place.
 func build(q *problem) *draft {
-	x := buildInOneZone(q, buildInTurn(q))
+	x := buildWithin(q, buildInOneZone(q, buildInTurn(q)))
 	if !x.moved || x.abandoned != inProgress || len(x.doomed()) == 0 || x.overspends() {
 		return x
 	}
@@ -79,6 +80,38 @@ func buildInOneZone(q *problem, x *draft) *draft {
 	return best
 }
 
+// buildWithin returns the draft or, where limits were in its way, one made as if there were none,
+// if it is within them and leaves fewer pods or costs less: on the way to it, there were more
+// nodes. What a node takes of limits follows from them where a pool has minValues.
+func buildWithin(q *problem, x *draft) *draft {
+	if !x.curbed || q.trial != nil || x.demanding(fit.Range{To: len(x.floors)}) || x.abandoned != inProgress || x.overspends() || x.budget.Spent() {
+		return x
+	}
+	out := buildWith(q, lessons{zone: x.known.zone, hurry: x.known.hurry, lavish: true})
+	if out.abandoned != inProgress || len(out.kept) < len(x.kept) {
+		return x
+	}
+	if economise(out); !out.withinLimits() {
+		return x
+	}
+	if cmp.Or(cmp.Compare(out.podsLeft(), x.podsLeft()), cmp.Compare(out.priceOfBins(), x.priceOfBins())) >= 0 {
+		return x
+	}
+	return out
+}
+
+// withinLimits has limits count again, and reports whether the draft is within them.
+func (x *draft) withinLimits() bool {
+	x.known.lavish, x.limits = false, newLimits(x.catalogue)
+	for _, b := range x.bins {
+		if x.limits.allow(x.poolOf(b.offer), b.capacity, b.count) < b.count {
+			return false
+		}
+		x.limits.take(x.poolOf(b.offer), b.capacity, b.count)
+	}
+	return true
+}
+
 // evicted returns how many pods are left that an earlier plan placed.
 func (x *draft) evicted() int {
 	n := 0
@@ -109,8 +142,8 @@ func buildWith(q *problem, known lessons) *draft {
 	return x
 }
 
-// buildWithin is build with a part of the budget that is left.
-func buildWithin(part float64, q *problem) *draft {
+// buildWithPart is build with a part of the budget that is left.
+func buildWithPart(part float64, q *problem) *draft {
 	defer q.allot(part)()
 	return build(q)
 }

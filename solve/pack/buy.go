@@ -156,6 +156,7 @@ func (m *market) buy(open []*demand) bool {
 	if !m.coverAll(open) {
 		return false
 	}
+	m.curbed = m.curbed || m.constrained(open)
 	if m.constrained(open) && !m.coverAll(open) { // the improvement may need less of the limits
 		return false
 	}

@@ -82,7 +82,7 @@ func (m *market) coveringBy(open []*demand, candidates []candidate) *covering {
 		q.Items[i].Apart = apart
 	}
 	for i := range m.limits.pools {
-		q.Limits = append(q.Limits, m.limits.pools[i].left)
+		q.Limits = append(q.Limits, slices.Clone(m.limits.pools[i].left))
 	}
 	q.Epsilon = m.trouble()
 	if slices.Contains(m.picky, true) {

@@ -20,6 +20,7 @@ type draft struct {
 	prices    map[*demand]price // of one pod, where nodes were launched for the demand
 	abandoned abandonment
 	moved     bool // not all that was planned before stays there
+	curbed    bool // limits kept pods from the nodes that cost least
 }
 
 // price is what a pod is worth by the dual of the covering problem: by the values that prove
@@ -81,6 +82,9 @@ func newDraft(q *problem, known lessons) *draft {
 	q.budget.Spend(len(q.snapshot.Nodes) * (16 + len(q.snapshot.Pending)))
 	x := &draft{problem: q, known: known, prices: map[*demand]price{}}
 	x.nodes, x.limits, x.prepaid = slices.Clone(q.startNodes), newLimits(q.catalogue), maps.Clone(q.reservations.left)
+	if known.lavish {
+		x.limits = noLimits(q.catalogue)
+	}
 	x.bundles, x.settled = map[string][]tied{}, map[string]int{}
 	x.count(topology.New(q.snapshot, q.wishes, &q.memory.rules))
 	for i := range q.startDemands {

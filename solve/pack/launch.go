@@ -25,7 +25,7 @@ func (m *market) coverAll(open []*demand) bool {
 	if m.trial != nil && m.trial.worth != nil {
 		o.Most = m.trial.most
 	}
-	r := cover.Solve(&q.Problem, o, m.budget)
+	r := m.cover(q, &q.Problem, o)
 	if r.Abandoned {
 		m.abandoned = whileBuying
 		return false
@@ -42,9 +42,44 @@ func (m *market) coverAll(open []*demand) bool {
 	return true
 }
 
+// cover solves the problem. If limits keep the nodes of the cover from some pods, they may only
+// have been in the way: the cover that there is without limits is taken if it is within them.
+func (m *market) cover(q *covering, p *cover.Problem, o cover.Options) *cover.Result {
+	r := cover.Solve(p, o, m.budget)
+	if r.Abandoned || !m.limited() || !slices.ContainsFunc(r.Left, func(n int) bool { return n > 0 }) || m.budget.Spent() {
+		return r
+	}
+	free := *p
+	free.Limits = make([][]int64, len(p.Limits))
+	for i := range p.Limits {
+		free.Limits[i] = slices.Repeat([]int64{math.MaxInt64}, len(p.Limits[i]))
+	}
+	if f := cover.Solve(&free, o, m.budget); !f.Abandoned && !f.LeavesMoreThan(r) && q.within(f) {
+		return f
+	}
+	return r
+}
+
+// within reports whether limits allow the nodes of the cover.
+func (q *covering) within(r *cover.Result) bool {
+	left := make([][]int64, len(q.Limits))
+	for i := range q.Limits {
+		left[i] = slices.Clone(q.Limits[i])
+	}
+	for _, n := range r.Nodes {
+		c := &q.Candidates[n.Candidate]
+		for i, use := range c.Uses {
+			if left[c.Pool][i] -= use * int64(n.Count); left[c.Pool][i] < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // limited reports whether some pool of the tier has limits.
 func (m *market) limited() bool {
-	return slices.ContainsFunc(m.catalogue.Pools[m.tier.From:m.tier.To], func(p fit.Pool) bool { return len(p.Limits) > 0 })
+	return slices.ContainsFunc(m.limits.pools[m.tier.From:m.tier.To], func(p poolLimit) bool { return len(p.resources) > 0 })
 }
 
 // stranded reports whether limits of the tier leave a pod that no lighter pool is for.
@@ -56,23 +91,68 @@ func (m *market) stranded(demands []*demand) bool {
 }
 
 // coverScarce replaces what was launched since before, when limits leave pods
-// without a node, by nodes that take least of the limits, if that leaves fewer pods.
+// without a node, by nodes that take less of the limits, if that leaves fewer pods. What
+// nodes take of limits is charged for on top of their price: with the least charge
+// that leaves as few pods as if it alone counted.
 func (m *market) coverScarce(open []*demand, before mark) {
-	byPrice, left := m.mark(), leftOf(open)
+	defer m.allot(scarceShare)()
+	byPrice, left, cost := m.mark(), leftOf(open), m.priceOfBins()
 	m.rollback(before)
 	q := m.covering(open)
-	highest := 1.0
-	for _, c := range q.candidates {
-		highest = max(highest, c.price)
+	launch := func(charge float64) {
+		m.launchAll(q, m.cover(q, m.sparing(q, charge), cover.Unlimited()))
 	}
-	for i := range q.Candidates {
-		c := &q.candidates[i]
-		q.Candidates[i].Price = m.limits.share(c.pool, c.capacity) + 1e-6*c.price/highest // price breaks ties
-	}
-	m.launchAll(q, cover.Solve(&q.Problem, cover.Unlimited(), m.budget))
-	if left.atMost(leftOf(open)) {
+	launch(math.Inf(1))
+	best, fewest, least := m.mark(), leftOf(open), m.priceOfBins()
+	if left.atMost(fewest) {
 		m.rollback(byPrice)
+		return
 	}
+	low, high, charge := 0.0, math.Inf(1), float64(max(cost, least/2))
+	for tried := 0; tried < scarceSteps && least > 0 && high > scarceNear*low && !m.budget.Spent(); tried++ {
+		m.rollback(before)
+		if launch(charge); !leftOf(open).atMost(fewest) {
+			low = charge
+		} else if high = charge; m.priceOfBins() < least {
+			best, fewest, least = m.mark(), leftOf(open), m.priceOfBins()
+		}
+		switch {
+		case low == 0:
+			charge = high / scarceFactor
+		case math.IsInf(high, 1):
+			charge = low * scarceFactor
+		default:
+			charge = math.Sqrt(low * high)
+		}
+	}
+	m.rollback(best)
+}
+
+const (
+	scarceSteps  = 6   // charges that coverScarce tries
+	scarceFactor = 4   // between two of them, as long as none is too low, or none is enough
+	scarceNear   = 1.2 // no charge is tried between two that are nearer
+	scarceShare  = 0.5 // of the budget that is left may be used for them
+)
+
+// sparing returns the problem with what a node takes of limits added to its price, of which
+// all that is left costs the charge. An infinite charge alone counts; prices break ties.
+func (m *market) sparing(q *covering, charge float64) *cover.Problem {
+	p := q.Problem
+	p.Candidates = slices.Clone(p.Candidates)
+	price := 1.0
+	if math.IsInf(charge, 1) {
+		charge = 1
+		for i := range q.candidates {
+			price = max(price, q.candidates[i].price)
+		}
+		price = 1e-6 / price
+	}
+	for i := range p.Candidates {
+		c := &q.candidates[i]
+		p.Candidates[i].Price = price*c.price + charge*m.limits.share(c.pool, c.capacity)
+	}
+	return &p
 }
 
 // bisections is how often coverInTurn tries another number of pods.

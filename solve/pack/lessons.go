@@ -12,6 +12,7 @@ type lessons struct {
 
 	zone   string // that pods tied to one domain by affinity go to if they may; "" = each group to where it costs least
 	hurry  bool   // pods are left unless they are bound before others that they have affinity to
+	lavish bool   // limits of pools do not count as yet
 	vanish bool   // no plan has pods in the domains whose only nodes are being deleted: these do not count
 }
 
@@ -25,7 +26,7 @@ type lesson struct {
 // add adds what was found, and reports whether that is anything.
 func (l *lessons) add(found lessons) bool {
 	if l.most == nil {
-		*l = lessons{most: map[lesson]int{}, apart: map[[2]int]bool{}, wary: map[int]bool{}, zone: l.zone, hurry: l.hurry, vanish: l.vanish}
+		*l = lessons{most: map[lesson]int{}, apart: map[[2]int]bool{}, wary: map[int]bool{}, zone: l.zone, hurry: l.hurry, lavish: l.lavish, vanish: l.vanish}
 	}
 	maps.Copy(l.most, found.most)
 	maps.Copy(l.apart, found.apart)

@@ -32,6 +32,9 @@ func newLimits(c *fit.Catalogue) *limits {
 	return l
 }
 
+// noLimits is limits of which no pool has any.
+func noLimits(c *fit.Catalogue) *limits { return &limits{pools: make([]poolLimit, len(c.Pools))} }
+
 // allow returns how many nodes of this capacity the pool may add, at most want.
 func (l *limits) allow(pool int, capacity model.Resources, want int) int {
 	n := int64(want)

@@ -77,7 +77,7 @@ func ignoringWishes(q *problem) *outcome {
 	}
 	cheapest := *q
 	cheapest.anyCount = true
-	return conclude(buildWithin(ignoreShare, &cheapest))
+	return conclude(buildWithPart(ignoreShare, &cheapest))
 }
 
 // honoring returns the outcome that honors preferences as the policy has it, given the

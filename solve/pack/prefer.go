@@ -122,7 +122,7 @@ func honour(q *problem, ignoring *outcome) *outcome {
 		if len(wishes) == 0 {
 			break
 		}
-		x := buildWithin(honourShare, q.grant(wishes, strictly, ignoring))
+		x := buildWithPart(honourShare, q.grant(wishes, strictly, ignoring))
 		if x.abandoned == whileWishing {
 			strictly, wishes = false, cheapHalf(wishes)
 			continue
