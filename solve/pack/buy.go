@@ -153,18 +153,8 @@ func (m *market) buy(open []*demand) bool {
 		return m.coverAll(open)
 	}
 	before := m.mark()
-	if !m.coverAll(open) {
+	if !m.coverWithin(open) {
 		return false
-	}
-	m.curbed = m.curbed || m.constrained(open)
-	if m.constrained(open) && !m.coverAll(open) { // the improvement may need less of the limits
-		return false
-	}
-	if m.constrained(open) && !m.budget.Late() {
-		m.coverScarce(open, before)
-		if !m.coverAll(open) { // what takes least may leave room for more
-			return false
-		}
 	}
 	return !m.stranded(open) || m.budget.Late() || m.coverInTurn(open, before)
 }

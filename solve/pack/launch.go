@@ -42,22 +42,23 @@ func (m *market) coverAll(open []*demand) bool {
 	return true
 }
 
-// cover solves the problem. If limits keep the nodes of the cover from some pods, they may only
-// have been in the way: the cover that there is without limits is taken if it is within them.
+// cover solves the problem: as if there were no limits and, if that takes more than they leave,
+// within them.
 func (m *market) cover(q *covering, p *cover.Problem, o cover.Options) *cover.Result {
-	r := cover.Solve(p, o, m.budget)
-	if r.Abandoned || !m.limited() || !slices.ContainsFunc(r.Left, func(n int) bool { return n > 0 }) || m.budget.Spent() {
-		return r
+	if !m.limited() {
+		return cover.Solve(p, o, m.budget)
 	}
 	free := *p
 	free.Limits = make([][]int64, len(p.Limits))
 	for i := range p.Limits {
 		free.Limits[i] = slices.Repeat([]int64{math.MaxInt64}, len(p.Limits[i]))
 	}
-	if f := cover.Solve(&free, o, m.budget); !f.Abandoned && !f.LeavesMoreThan(r) && q.within(f) {
-		return f
+	r := cover.Solve(&free, o, m.budget)
+	if r.Abandoned || q.within(r) {
+		return r
 	}
-	return r
+	m.curbed = true
+	return cover.Solve(p, o, m.budget)
 }
 
 // within reports whether limits allow the nodes of the cover.
@@ -90,31 +91,52 @@ func (m *market) stranded(demands []*demand) bool {
 	})
 }
 
-// coverScarce replaces what was launched since before, when limits leave pods
-// without a node, by nodes that take less of the limits, if that leaves fewer pods. What
-// nodes take of limits is charged for on top of their price: with the least charge
-// that leaves as few pods as if it alone counted.
+// coverWithin launches nodes for what is left of the demands, for as many pods as limits allow. It
+// reports false when the trial is abandoned.
+func (m *market) coverWithin(open []*demand) bool {
+	before, was := m.mark(), m.curbed
+	m.curbed = false
+	defer func() { m.curbed = m.curbed || was }()
+	if !m.coverAll(open) {
+		return false
+	}
+	if m.constrained(open) && !m.coverAll(open) { // the improvement may need less of the limits
+		return false
+	}
+	if !m.curbed || m.trial != nil && !m.constrained(open) || m.budget.Late() {
+		return true
+	}
+	m.coverScarce(open, before)
+	return m.coverAll(open) // what takes less may leave room for more
+}
+
+// coverScarce replaces what was launched since before, where limits are in its way, by nodes that
+// take less of them, if that leaves fewer pods or costs less. What nodes take of limits is
+// charged for on top of their price, with the least charge that leaves as few pods as
+// possible.
 func (m *market) coverScarce(open []*demand, before mark) {
 	defer m.allot(scarceShare)()
-	byPrice, left, cost := m.mark(), leftOf(open), m.priceOfBins()
-	m.rollback(before)
-	q := m.covering(open)
-	launch := func(charge float64) {
-		m.launchAll(q, m.cover(q, m.sparing(q, charge), cover.Unlimited()))
-	}
-	launch(math.Inf(1))
 	best, fewest, least := m.mark(), leftOf(open), m.priceOfBins()
-	if left.atMost(fewest) {
-		m.rollback(byPrice)
-		return
+	if m.constrained(open) {
+		least = 0 // whatever it costs: it leaves other pods to the pools that come next
 	}
-	low, high, charge := 0.0, math.Inf(1), float64(max(cost, least/2))
-	for tried := 0; tried < scarceSteps && least > 0 && high > scarceNear*low && !m.budget.Spent(); tried++ {
+	try := func(charge float64) (enough bool) {
 		m.rollback(before)
-		if launch(charge); !leftOf(open).atMost(fewest) {
+		m.launchSparing(open, charge)
+		left, cost := leftOf(open), m.priceOfBins()
+		enough = left.atMost(fewest)
+		if enough && (cost < least || !fewest.atMost(left)) {
+			best, fewest, least = m.mark(), left, cost
+		}
+		return enough
+	}
+	try(math.Inf(1))
+	low, high, charge := 0.0, math.Inf(1), float64(least)
+	for tried := 0; tried < scarceSteps && least > 0 && high > scarceNear*low && !m.budget.Spent(); tried++ {
+		if try(charge) {
+			high = charge
+		} else {
 			low = charge
-		} else if high = charge; m.priceOfBins() < least {
-			best, fewest, least = m.mark(), leftOf(open), m.priceOfBins()
 		}
 		switch {
 		case low == 0:
@@ -134,6 +156,12 @@ const (
 	scarceNear   = 1.2 // no charge is tried between two that are nearer
 	scarceShare  = 0.5 // of the budget that is left may be used for them
 )
+
+// launchSparing launches nodes for what is left of the demands, with a charge for limits.
+func (m *market) launchSparing(open []*demand, charge float64) {
+	q := m.covering(open)
+	m.launchAll(q, m.cover(q, m.sparing(q, charge), cover.Unlimited()))
+}
 
 // sparing returns the problem with what a node takes of limits added to its price, of which
 // all that is left costs the charge. An infinite charge alone counts; prices break ties.
@@ -170,26 +198,26 @@ func (m *market) coverInTurn(open []*demand, before mark) bool {
 	for _, d := range order {
 		all += len(d.left)
 	}
-	best, few, many := before, 0, all // all of few can have nodes, not all of many
+	few, many := 0, all // all of few can have nodes, not all of many
 	for range bisections {
-		rest := holdBack(order, pods)
-		if !m.coverAll(order) {
-			return false
-		}
-		if m.constrained(order) {
+		holdBack(order, pods)
+		if m.launchSparing(order, math.Inf(1)); m.constrained(order) {
 			many = pods
 		} else {
-			for i, d := range order {
-				d.left = slices.Concat(d.left, rest[i])
-			}
-			best, few = m.mark(), pods
+			few = pods
 		}
 		m.rollback(before)
 		if pods = (few + many) / 2; pods == few || m.budget.Spent() {
 			break
 		}
 	}
-	m.rollback(best)
+	rest := holdBack(order, few)
+	if !m.coverWithin(order) {
+		return false
+	}
+	for i, d := range order {
+		d.left = slices.Concat(d.left, rest[i])
+	}
 	if !m.coverAll(order) {
 		return false
 	}
