@@ -80,21 +80,18 @@ func buildInOneZone(q *problem, x *draft) *draft {
 	return best
 }
 
-// buildWithin returns the draft or, where limits were in its way, one made as if there were none,
-// if it is within them and leaves fewer pods or costs less: on the way to it, there were more
-// nodes. What a node takes of limits follows from them where a pool has minValues.
+// buildWithin returns the draft or, where limits kept it from what costs least, one made as if there
+// were none, if it is within them and costs less: on the way to it, there were more nodes. What a
+// node takes of limits follows from them where a pool has minValues.
 func buildWithin(q *problem, x *draft) *draft {
-	if !x.curbed || q.trial != nil || x.demanding(fit.Range{To: len(x.floors)}) || x.abandoned != inProgress || x.overspends() || x.budget.Spent() {
+	if !x.curbed || x.homeless() || q.trial != nil || x.demanding(fit.Range{To: len(x.floors)}) || x.abandoned != inProgress || x.overspends() || x.budget.Spent() {
 		return x
 	}
 	out := buildWith(q, lessons{zone: x.known.zone, hurry: x.known.hurry, lavish: true})
-	if out.abandoned != inProgress || len(out.kept) < len(x.kept) {
+	if out.abandoned != inProgress || out.homeless() || len(out.kept) < len(x.kept) {
 		return x
 	}
-	if economise(out); !out.withinLimits() {
-		return x
-	}
-	if cmp.Or(cmp.Compare(out.podsLeft(), x.podsLeft()), cmp.Compare(out.priceOfBins(), x.priceOfBins())) >= 0 {
+	if economise(out); !out.withinLimits() || out.priceOfBins() >= x.priceOfBins() {
 		return x
 	}
 	return out

@@ -42,10 +42,10 @@ func (m *market) coverAll(open []*demand) bool {
 	return true
 }
 
-// cover solves the problem: as if there were no limits and, if that takes more than they leave,
-// within them.
+// cover solves the problem: as if there were no limits and, if that takes more than they leave, or
+// did before, within them.
 func (m *market) cover(q *covering, p *cover.Problem, o cover.Options) *cover.Result {
-	if !m.limited() {
+	if !m.limited() || m.curbed && p == &q.Problem {
 		return cover.Solve(p, o, m.budget)
 	}
 	free := *p
