@@ -127,7 +127,7 @@ sim-azure: ## as sim, with the provider for AKS on a subscription in memory; 100
 
 # More packages and tests at a time than processors, because they wait: for leases, for rest, for instances to boot.
 e2e: build $(E2E_TOOLS) ## tests against a real control plane, and against moto, an emulator of AWS
-	go test -timeout 30m -p 3 -parallel 4 -ldflags='-s -w' ./e2e/...
+	go test -timeout 45m -p 3 -parallel 3 -ldflags='-s -w' ./e2e/...
 
 e2e-on: build $(E2E_TOOLS) ## the same on another release of Kubernetes: KUBERNETES=1.36.4
 	./sandbox/build.sh bin/sandbox-$(KUBERNETES) $(KUBERNETES)

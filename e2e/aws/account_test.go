@@ -25,6 +25,12 @@ import (
 func begin(t *testing.T) *harness.Cluster {
 	t.Helper()
 	t.Parallel()
+	return started(t)
+}
+
+// started starts a cluster for the test.
+func started(t *testing.T) *harness.Cluster {
+	t.Helper()
 	c, err := harness.Start(t.Context(), harness.Options{Kubelets: true, Args: []string{"--pod-stop-delay=1s"}})
 	must(t, err)
 	t.Cleanup(func() {

@@ -42,7 +42,9 @@ func TestChangeOfLeaders(t *testing.T) {
 	}
 	made := func(r *relay) func() string { return r.made }
 	launched := func(r *relay) func() string { return r.onTheirWay }
-	// Each way has a cluster of its own, beside the others: a round is a minute of waiting.
+	// Each way has a cluster of its own, one after the other: a leader that has no processor time
+	// for 10 seconds loses its lease, and ends.
+	t.Parallel()
 	for name, rounds := range map[string][]round{
 		"killed": {
 			{"killed, claims are made", made, (*relay).kill},
@@ -71,7 +73,7 @@ func TestChangeOfLeaders(t *testing.T) {
 // relayOf starts a cluster and the first of the replicas, which leads.
 func relayOf(t *testing.T) *relay {
 	t.Helper()
-	c := begin(t)
+	c := started(t)
 	server := c.StartAWS(t, "--cluster-name", cluster)
 	r := &relay{scene: &scene{t, c, server, "relay", time.Now()}}
 	r.apply(`
