@@ -24,7 +24,7 @@ func TestSpotPoolsCostLittle(t *testing.T) {
 		{name: "everything", Draw: solvetest.Everything()},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 150, func(s *model.Snapshot) []string {
 				policy := model.DefaultPolicy()
 				policy.PreferenceAllowance = 2000 // the prices that are drawn are about as much
 				with := solve.Decide(s, policy)

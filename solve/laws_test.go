@@ -123,7 +123,7 @@ func TestPlansAreRepeatable(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 10, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 20, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
 				for n := range 3 {
 					runtime.GOMAXPROCS(1 + n)
@@ -226,9 +226,9 @@ func TestBoundIsTrueForAll(t *testing.T) {
 				}
 				return wrong
 			})
-			t.Logf("%d plans launch nodes; %d bounds are the cost; %d plans cost over 1%% more than the best; %d were compared with a part of the ways there are", tried, tight, above, partly)
+			t.Logf("%d plans launch nodes; %d bounds are the cost; %d plans cost over 1%% more than the best; %d were compared with only some of the ways", tried, tight, above, partly)
 			if partly > 2+tried/4 {
-				t.Errorf("%d of %d plans were compared with a part of the ways there are only", partly, tried)
+				t.Errorf("%d of %d plans were compared with only some of the ways to share out their pods", partly, tried)
 			}
 			if most := float64(tried) / 1000; float64(above) > most+3*math.Sqrt(most)+3 { // all kinds together may have fewer
 				t.Errorf("%d of %d plans cost over 1%% more than the best", above, tried)

@@ -25,7 +25,12 @@ func (m *market) coverAll(open []*demand) bool {
 	if m.trial != nil && m.trial.worth != nil {
 		o.Most = m.trial.most
 	}
-	r := m.cover(q, &q.Problem, o)
+	var r *cover.Result
+	if m.curbed { // without limits it took too much before
+		r = cover.Solve(&q.Problem, o, m.budget)
+	} else {
+		r = m.cover(q, &q.Problem, o)
+	}
 	if r.Abandoned {
 		m.abandoned = whileBuying
 		return false
@@ -42,10 +47,10 @@ func (m *market) coverAll(open []*demand) bool {
 	return true
 }
 
-// cover solves the problem: as if there were no limits and, if that takes more than they leave, or
-// did before, within them.
+// cover solves the problem: as if there were no limits and, if that takes more than they leave,
+// within them.
 func (m *market) cover(q *covering, p *cover.Problem, o cover.Options) *cover.Result {
-	if !m.limited() || m.curbed && p == &q.Problem {
+	if !m.limited() {
 		return cover.Solve(p, o, m.budget)
 	}
 	free := *p

@@ -14,8 +14,8 @@ const maxWays = 2_000
 
 // Best returns the least price, below the given one, of new nodes for the pods that
 // the plan has a place for, by trying the ways to share them out over nodes and new
-// ones that the scheduler would follow, whether there is a way that costs less, and whether
-// all ways were tried, and not as many as there may be at most. Pods that the plan
+// ones that the scheduler would follow. It reports whether one of them costs less, and whether it
+// tried all of them, not only the first maxWays. Pods that the plan
 // leaves where an earlier plan put them stay there. With domains, what could be
 // launched counts as a domain for spread, as for the planner until all nodes are
 // planned; without, only what is launched does, as for the scheduler. Each pod is launched
