@@ -45,7 +45,7 @@ func TestAscentIsTight(t *testing.T) {
 		{"250 of the first resource, of which a node has 20", both, 12.5 * 10},
 		{"40 nodes for the sake of pods that share none, and room there for all others", append(both, Item{Request: []int64{1, 1}, Count: 40, Most: 1}), 40 * 10},
 	} {
-		p := &Problem{Candidates: []Candidate{{Price: 10, Room: []int64{20, 20}, Serves: serves}}, Items: c.items, Limits: [][]int64{nil}}
+		p := &Problem{Candidates: []Candidate{{Price: 10, Room: []int64{20, 20}, Serves: serves}}, Items: c.items}
 		s := newSolver(p, nil)
 		pr := newPricer(s, s.items)
 		for i := range p.Items {

@@ -29,10 +29,10 @@ func problems(t *testing.T, n int, items int, f func(p *Problem, rng *rand.Rand)
 
 // draw draws a problem of up to so many items, with every kind of rule.
 func draw(rng *rand.Rand, most int) *Problem {
-	p := &Problem{Groups: []int{1 + rng.IntN(4), 1 + rng.IntN(2)}, Limits: [][]int64{nil}}
+	p := &Problem{Groups: []int{1 + rng.IntN(4), 1 + rng.IntN(2)}, Limits: []int64{math.MaxInt64}}
 	limited := rng.IntN(3) == 0
 	if limited {
-		p.Limits[0] = []int64{int64(rng.IntN(60))}
+		p.Limits[0] = int64(rng.IntN(60))
 	}
 	for range 1 + rng.IntN(6) {
 		size := int64(1 + rng.IntN(16))
@@ -46,7 +46,7 @@ func draw(rng *rand.Rand, most int) *Problem {
 			}
 		}
 		if limited {
-			c.Uses = []int64{size}
+			c.Uses = []Use{{0, size}}
 		}
 		p.Candidates = append(p.Candidates, c)
 	}
@@ -79,7 +79,7 @@ func draw(rng *rand.Rand, most int) *Problem {
 
 // check returns what is wrong with a cover.
 func check(p *Problem, r *Result) error {
-	placed, used := make([]int, len(p.Items)), slices.Clone(p.Limits[0])
+	placed, used := make([]int, len(p.Items)), slices.Clone(p.Limits)
 	for _, n := range r.Nodes {
 		c := &p.Candidates[n.Candidate]
 		room, grouped := slices.Clone(c.Room), make([]int, len(p.Groups))
@@ -111,12 +111,12 @@ func check(p *Problem, r *Result) error {
 				return fmt.Errorf("%d pods of group %d on a node", pods, g)
 			}
 		}
-		for i := range used {
-			used[i] -= c.Uses[i] * int64(n.Count)
+		for _, u := range c.Uses {
+			used[u.Limit] -= u.Amount * int64(n.Count)
 		}
 	}
 	for i := range used {
-		if used[i] < 0 && p.Limits[0][i] >= 0 {
+		if used[i] < 0 && p.Limits[i] >= 0 {
 			return fmt.Errorf("limit overshot by %d", -used[i])
 		}
 	}
@@ -162,7 +162,7 @@ func TestCoverIsValid(t *testing.T) {
 // wrong, some cover would be cheaper than it says is possible.
 func TestProofHolds(t *testing.T) {
 	problems(t, 600, 6, func(p *Problem, rng *rand.Rand) error {
-		p.Limits, p.Candidates = [][]int64{nil}, slices.Clone(p.Candidates)
+		p.Limits, p.Candidates = nil, slices.Clone(p.Candidates)
 		for c := range p.Candidates {
 			p.Candidates[c].Uses = nil
 		}
@@ -212,7 +212,7 @@ func TestNoNodeIsWorthMoreThanItsPrice(t *testing.T) {
 func TestCoverIsCheap(t *testing.T) {
 	worse, tried := 0, 0
 	problems(t, 500, 1, func(p *Problem, _ *rand.Rand) error {
-		p.Limits, p.Groups, p.Items[0].Groups = [][]int64{nil}, nil, nil
+		p.Limits, p.Groups, p.Items[0].Groups = nil, nil, nil
 		p.Items[0].Count = min(p.Items[0].Count, 8)
 		for c := range p.Candidates {
 			p.Candidates[c].Uses = nil
@@ -251,7 +251,7 @@ func TestCoverIsCheap(t *testing.T) {
 // most pods are all that the cover costs, and many others with few pods must not hide that
 // in the values.
 func TestManyNodesForOneItem(t *testing.T) {
-	p := &Problem{Limits: [][]int64{nil}, Candidates: []Candidate{{Price: 1, Room: []int64{1000}, Serves: fit.NewBits(1)}}}
+	p := &Problem{Candidates: []Candidate{{Price: 1, Room: []int64{1000}, Serves: fit.NewBits(1)}}}
 	p.Candidates[0].Serves.Set(0)
 	for i := range 3 * fewRows {
 		p.Items = append(p.Items, Item{Request: []int64{int64(1 + i%5)}, Count: 2 + i%3, Most: 1})

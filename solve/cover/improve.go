@@ -5,21 +5,25 @@ package cover
 import (
 	"math/rand/v2"
 	"slices"
+
+	"karpenter/solve/work"
 )
 
 // Bounds of the search for improvements.
 const (
-	improveNodes = 400 // larger plans are close to their bound already
-	improveItems = 400 // items of which the torn nodes may have some
-	improveTries = 200 // without success, before giving up
-	improveWidth = 4   // most nodes torn down at once
-	improveShare = 0.5 // of the budget that is left
+	improveNodes = 400  // larger plans are close to their bound already
+	improveItems = 400  // items of which the torn nodes may have some
+	improveTries = 200  // without success, before giving up
+	scarceTries  = 4000 // the same, where what costs least is scarce, and dual values say less
+	improveWidth = 4    // most nodes torn down at once
+	improveShare = 0.5  // of the budget that is left
 )
 
 // improve tears down a few of the nodes at a time and covers their pods again,
 // with the values of pods disturbed a little, and keeps what is cheaper.
-// Rounding hurts small plans most, and this is where it is mended.
-func (s *solver) improve() {
+// Rounding hurts small plans most, and this is where it is mended. It gives up after so many
+// tries without success.
+func (s *solver) improve(most int) {
 	nodes := 0
 	for i := range s.nodes {
 		nodes += s.nodes[i].Count
@@ -30,12 +34,24 @@ func (s *solver) improve() {
 	s.unroll()
 	s.within(improveShare, func() {
 		r := newRebuilder(s)
-		for tries := 0; tries < improveTries && !s.budget.Spent(); tries++ {
+		for tries := 0; tries < most && !s.budget.Spent(); tries++ {
 			if r.rebuild(r.choose()) {
 				tries = 0
 			}
 		}
 	})
+}
+
+// Improve returns nodes that cost less than these of a cover, for the same pods, if it finds any;
+// values are those of the items, as in Result. Limits may leave few of the nodes that cost least.
+func Improve(p *Problem, nodes []Node, values []float64, budget *work.Budget) []Node {
+	s := newSolver(p, budget)
+	s.nodes, s.values = slices.Clone(nodes), values
+	for _, n := range nodes {
+		s.use(n.Candidate, n.Count)
+	}
+	s.improve(scarceTries)
+	return s.nodes
 }
 
 // unroll turns a number of equal nodes into as many single ones.
@@ -121,11 +137,12 @@ func (r *rebuilder) choose() []int {
 // rebuild replaces the torn nodes by cheaper ones for the same pods, if it finds
 // any.
 func (r *rebuilder) rebuild(torn []int) bool {
-	spent := 0.0
+	limits, spent := slices.Clone(r.limits), 0.0
 	r.active = r.active[:0]
 	for _, i := range torn {
 		n := &r.nodes[i]
 		spent += r.Candidates[n.Candidate].Price
+		r.use(n.Candidate, -1)
 		for _, t := range n.Take {
 			if r.count[t.Item] == 0 {
 				r.active = append(r.active, t.Item)
@@ -141,7 +158,8 @@ func (r *rebuilder) rebuild(torn []int) bool {
 	for _, i := range r.active {
 		r.count[i] = 0
 	}
-	if !ok || !r.swap(torn, patterns) {
+	if !ok {
+		copy(r.limits, limits)
 		return false
 	}
 	var kept []Node
@@ -190,7 +208,7 @@ func (r *rebuilder) merge(limit float64) ([]Node, bool) {
 		if r.Candidates[c].Price >= limit*(1-1e-9) || r.budget.Spent() {
 			break
 		}
-		if r.budget.Spend(r.dims); !holds(r.Candidates[c].Room, request) {
+		if r.budget.Spend(r.dims); !holds(r.Candidates[c].Room, request) || r.allow(c, 1) == 0 {
 			continue
 		}
 		take, _ := r.fillActive(i)
@@ -199,6 +217,7 @@ func (r *rebuilder) merge(limit float64) ([]Node, bool) {
 			got += t.Pods
 		}
 		if got == pods {
+			r.use(c, 1)
 			return []Node{{c, 1, slices.Clone(take)}}, true
 		}
 	}
@@ -214,7 +233,7 @@ func (r *rebuilder) cover(limit float64) ([]Node, bool) {
 		best, score := Node{Candidate: -1}, 0.0
 		for i, c := range r.candidates {
 			price := r.Candidates[c].Price
-			if spent+price >= limit || r.worthAtMost(i) <= score*price*r.favour[i]*(1+1e-9) {
+			if spent+price >= limit || r.worthAtMost(i) <= score*price*r.favour[i]*(1+1e-9) || r.allow(c, 1) == 0 {
 				continue
 			}
 			take, worth := r.fillActive(i)
@@ -229,6 +248,7 @@ func (r *rebuilder) cover(limit float64) ([]Node, bool) {
 		if spent += r.Candidates[best.Candidate].Price; spent >= limit*(1-1e-9) {
 			return nil, false
 		}
+		r.use(best.Candidate, 1)
 		for _, t := range best.Take {
 			r.count[t.Item] -= t.Pods
 		}
@@ -295,29 +315,6 @@ func (r *rebuilder) fillActive(i int) ([]Portion, float64) {
 	return r.take, worth
 }
 
-// swap gives back what the torn nodes used of limits and takes what the others
-// need, or leaves all as it was and reports false.
-func (r *rebuilder) swap(torn []int, nodes []Node) bool {
-	var done []Node
-	for _, i := range torn {
-		r.use(r.nodes[i].Candidate, -1)
-	}
-	for _, n := range nodes {
-		if r.allow(n.Candidate, 1) == 0 {
-			for _, d := range done {
-				r.use(d.Candidate, -1)
-			}
-			for _, i := range torn {
-				r.use(r.nodes[i].Candidate, 1)
-			}
-			return false
-		}
-		r.use(n.Candidate, 1)
-		done = append(done, n)
-	}
-	return true
-}
-
 // tighten makes every node the cheapest of its pool that its pods fit.
 func (s *solver) tighten() {
 	for i := range s.nodes {
@@ -347,12 +344,9 @@ func (s *solver) tighten() {
 
 // uses reports whether a takes more of some limit than b.
 func uses(a, b *Candidate) bool {
-	for i, v := range a.Uses {
-		if v > b.Uses[i] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Uses, func(u Use) bool {
+		return u.Amount > 0 && !slices.ContainsFunc(b.Uses, func(o Use) bool { return o.Limit == u.Limit && o.Amount >= u.Amount })
+	})
 }
 
 // takes reports whether pods of the items may share a node of the candidate, room not

@@ -10,7 +10,13 @@ type Candidate struct {
 	Room   []int64 // by resource
 	Serves fit.Bits
 	Pool   int
-	Uses   []int64 // of the limits of its pool, by the index of Problem.Limits[Pool]
+	Uses   []Use
+}
+
+// Use is what a node takes of a limit.
+type Use struct {
+	Limit  int // position in Problem.Limits
+	Amount int64
 }
 
 // Item is a number of pods that may be exchanged for each other.
@@ -28,8 +34,8 @@ type Item struct {
 type Problem struct {
 	Candidates []Candidate // cheapest first
 	Items      []Item
-	Groups     []int     // by group: how many pods of its items one node takes together
-	Limits     [][]int64 // by pool: what its nodes may still use
+	Groups     []int   // by group: how many pods of its items one node takes together
+	Limits     []int64 // what nodes may still use of each
 
 	// Agree reports whether pods of the items may share a node of the candidate
 	// as far as the labels of its pool go; nil = they always may.

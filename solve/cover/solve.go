@@ -26,7 +26,7 @@ func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 		if o.Rough {
 			s.tighten()
 		} else {
-			s.improve()
+			s.improve(improveTries)
 		}
 	}
 	r.Nodes, r.Left, r.Values, r.Master = s.nodes, s.left, s.values, s.master

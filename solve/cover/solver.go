@@ -21,7 +21,7 @@ type solver struct {
 	unit      []float64
 	items     []line
 
-	limits [][]int64
+	limits []int64
 	left   []int
 	nodes  []Node
 	values []float64 // by item
@@ -56,12 +56,9 @@ func newSolver(p *Problem, budget *work.Budget) *solver {
 
 // start begins a cover.
 func (s *solver) start() {
-	s.nodes, s.left, s.limits = nil, make([]int, len(s.Items)), nil
+	s.nodes, s.left, s.limits = nil, make([]int, len(s.Items)), slices.Clone(s.Limits)
 	for i := range s.Items {
 		s.left[i] = s.Items[i].Count
-	}
-	for _, l := range s.Limits {
-		s.limits = append(s.limits, slices.Clone(l))
 	}
 }
 
@@ -129,27 +126,24 @@ func (s *solver) scaled(dense []int64) []float64 {
 	return out
 }
 
-// allow returns how many nodes of the candidate the limits of its pool allow, at
-// most want.
+// allow returns how many nodes of the candidate limits allow, at most want.
 func (s *solver) allow(c, want int) int {
-	cand := &s.Candidates[c]
 	n := int64(want)
-	for i, used := range cand.Uses {
-		switch left := s.limits[cand.Pool][i]; {
+	for _, u := range s.Candidates[c].Uses {
+		switch left := s.limits[u.Limit]; {
 		case left < 0:
 			return 0
-		case used > 0:
-			n = min(n, left/used)
+		case u.Amount > 0:
+			n = min(n, left/u.Amount)
 		}
 	}
 	return int(n)
 }
 
-// use takes count nodes of the candidate from the limits of its pool.
+// use takes count nodes of the candidate from limits.
 func (s *solver) use(c, count int) {
-	cand := &s.Candidates[c]
-	for i, used := range cand.Uses {
-		s.limits[cand.Pool][i] -= used * int64(count)
+	for _, u := range s.Candidates[c].Uses {
+		s.limits[u.Limit] -= u.Amount * int64(count)
 	}
 }
 

@@ -80,33 +80,24 @@ func buildInOneZone(q *problem, x *draft) *draft {
 	return best
 }
 
-// buildWithin returns the draft or, where limits kept it from what costs least, one made as if there
-// were none, if it is within them and costs less: on the way to it, there were more nodes. What a
-// node takes of limits follows from them where a pool has minValues.
+// buildWithin returns the draft or, where limits kept it from what costs least or left pods without a
+// node, one made as if there were none and then brought within them, if that costs less or leaves
+// fewer pods. What a node takes of limits follows from them where a pool has minValues.
 func buildWithin(q *problem, x *draft) *draft {
-	if !x.curbed || x.homeless() || q.trial != nil || x.demanding(fit.Range{To: len(x.floors)}) || x.abandoned != inProgress || x.overspends() || x.budget.Spent() {
+	homeless, few := x.homeless(), q.toPlace <= mostOneByOne
+	if hampered := x.curbed && !homeless || few && (x.curbed || x.nearLimits()); !hampered ||
+		q.trial != nil || x.demanding(fit.Range{To: len(x.floors)}) || x.abandoned != inProgress || x.overspends() || x.budget.Spent() {
 		return x
 	}
 	out := buildWith(q, lessons{zone: x.known.zone, hurry: x.known.hurry, lavish: true})
 	if out.abandoned != inProgress || out.homeless() || len(out.kept) < len(x.kept) {
 		return x
 	}
-	if economise(out); !out.withinLimits() || out.priceOfBins() >= x.priceOfBins() {
+	economise(out)
+	if !mergeWithin(out, !homeless && spreadsOverAll(x)) || !homeless && out.priceOfBins() >= x.priceOfBins() {
 		return x
 	}
 	return out
-}
-
-// withinLimits has limits count again, and reports whether the draft is within them.
-func (x *draft) withinLimits() bool {
-	x.known.lavish, x.limits = false, newLimits(x.catalogue)
-	for _, b := range x.bins {
-		if x.limits.allow(x.poolOf(b.offer), b.capacity, b.count) < b.count {
-			return false
-		}
-		x.limits.take(x.poolOf(b.offer), b.capacity, b.count)
-	}
-	return true
 }
 
 // evicted returns how many pods are left that an earlier plan placed.
@@ -131,7 +122,9 @@ func buildWith(q *problem, known lessons) *draft {
 		if before = q.budget.Left(); before < took && q.toPlace > mostOneByOne {
 			break
 		}
+		curbed := x.curbed
 		x = newDraft(q, x.known)
+		x.curbed = curbed // what it has learned may hide that
 	}
 	if x.abandoned == inProgress {
 		finish(x)

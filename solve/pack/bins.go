@@ -202,3 +202,12 @@ func (x *draft) priceOfBins() model.Price {
 	}
 	return sum
 }
+
+// cost returns what the new nodes are charged.
+func (x *draft) cost() float64 {
+	sum := 0.0
+	for _, b := range x.bins {
+		sum += x.charged(x.catalogue.Offers[b.offer].Price) * float64(b.count)
+	}
+	return sum
+}

@@ -146,10 +146,25 @@ func (m *market) buyAgain(open []*demand) bool {
 	return len(open) == 0 || m.buy(open)
 }
 
-// buy launches new nodes for the demands. It reports false when the trial is abandoned.
+// buy launches new nodes for the demands, from reservations and besides. It reports false when the
+// trial is abandoned.
 func (m *market) buy(open []*demand) bool {
+	if len(m.prepaidOffers()) == 0 {
+		return m.buyUnreserved(open)
+	}
+	before := m.mark()
 	m.spendReservations(open)
-	if !m.limited() {
+	if !m.buyUnreserved(open) {
+		return false
+	}
+	m.regroup(open, before)
+	return true
+}
+
+// buyUnreserved launches new nodes that take from no reservation. It reports false when the trial is
+// abandoned.
+func (m *market) buyUnreserved(open []*demand) bool {
+	if !m.limits.any(m.tier) {
 		return m.coverAll(open)
 	}
 	before := m.mark()

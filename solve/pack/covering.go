@@ -46,10 +46,11 @@ func (m *market) covering(open []*demand) *covering {
 func (m *market) coveringBy(open []*demand, candidates []candidate) *covering {
 	q := &covering{candidates: candidates, agreed: map[pair]bool{}}
 	resources := m.requestedOf(open, candidates)
+	uses := q.limit(m.draft)
 	for i := range candidates {
 		c := &candidates[i]
 		q.Candidates = append(q.Candidates, cover.Candidate{
-			Price: c.price, Room: dense(c.free, resources), Serves: c.serves, Pool: c.pool, Uses: dense(c.capacity, m.limits.pools[c.pool].resources),
+			Price: c.price, Room: dense(c.free, resources), Serves: c.serves, Pool: c.pool, Uses: uses(c),
 		})
 	}
 	at := make([]int, len(m.demands))
@@ -81,9 +82,6 @@ func (m *market) coveringBy(open []*demand, candidates []candidate) *covering {
 		}
 		q.Items[i].Apart = apart
 	}
-	for i := range m.limits.pools {
-		q.Limits = append(q.Limits, slices.Clone(m.limits.pools[i].left))
-	}
 	q.Epsilon = m.trouble()
 	if slices.Contains(m.picky, true) {
 		q.Agree = func(c int, items []int) bool { return m.agree(q, c, items) }
@@ -92,6 +90,31 @@ func (m *market) coveringBy(open []*demand, candidates []candidate) *covering {
 		q.Supplied = func(c int, take []cover.Portion, item, pods int) int { return m.suppliedBy(q, c, take, item, pods) }
 	}
 	return q
+}
+
+// limit adds what limits of pools and reservations leave. It returns what tells how much of
+// them a node of a candidate uses.
+func (q *covering) limit(x *draft) func(*candidate) []cover.Use {
+	first := make([]int, len(x.limits.pools)) // positions of the first limit of each
+	for i := range x.limits.pools {
+		first[i] = len(q.Limits)
+		q.Limits = append(q.Limits, x.limits.pools[i].left...)
+	}
+	given := map[string]int{} // positions of reservations
+	for _, id := range x.catalogue.Reservations() {
+		given[id] = len(q.Limits)
+		q.Limits = append(q.Limits, x.prepaid[id])
+	}
+	return func(c *candidate) []cover.Use {
+		var out []cover.Use
+		for i, r := range x.limits.pools[c.pool].resources {
+			out = append(out, cover.Use{Limit: first[c.pool] + i, Amount: c.capacity.At(r)})
+		}
+		if id := x.reservation(c.offer); id != "" {
+			out = append(out, cover.Use{Limit: given[id], Amount: 1})
+		}
+		return out
+	}
 }
 
 // suppliedBy returns for how many of so many more pods of an item a node of candidate c
@@ -211,5 +234,8 @@ func (m *market) launchNode(q *covering, n cover.Node) {
 		d.left = d.left[all:]
 	}
 	m.limits.take(c.pool, c.capacity, n.Count)
+	if id := m.reservation(c.offer); id != "" {
+		m.prepaid[id] -= int64(n.Count)
+	}
 	m.bins = append(m.bins, b)
 }

@@ -20,6 +20,7 @@
 //   - repair (doomed.go, verify.go, topup.go, insert.go, confirm.go, outlook.go, futures.go) checks the draft as the scheduler
 //     will and finds places for what is left.
 //   - thrift (thrift.go) abandons nodes of small plans that their pods can do without.
+//   - merging (merge.go) brings small plans within limits, by nodes that take the pods of two.
 //   - exhaust (exhaust.go) compares the plan for a few pods with all other ways to share them out.
 //   - secure (secure.go) launches new nodes on demand where a pool asks for a share of
 //     them.
@@ -47,7 +48,7 @@
 //   - floor: the minValues of a pool for one label. There a candidate is a box:
 //     the room that all types of a list have which spans enough values.
 //   - prepaid: nodes that reservations still give. They are spent before
-//     anything is launched in a tier.
+//     anything is launched in a tier, and regrouped with the other new nodes then.
 //   - covering: the problem that package cover solves: the demands that have
 //     pods left, as items, and the candidates of a tier.
 //   - bin: a number of equal new nodes, as package cover chose them.

@@ -4,6 +4,7 @@ package pack
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"karpenter/model"
@@ -25,20 +26,39 @@ const (
 // It keeps a change only if the scheduler would still follow the whole plan.
 type insertion struct {
 	repair
-	work   int  // that is left
-	before mark // the draft without the change that is being tried
+	work    int  // that is left
+	before  mark // the draft without the change that is being tried
+	sparing bool // nodes take as little as they can of limits, whatever they cost
 
 	open func(d *demand) []topology.Place // where more nodes may come, over which pods of d are spread as well; nil = none come
 }
 
 // insertAll finds places for pods that are left. It reports whether it looked at
+// all that it could try. If the nodes that it launched may have used up limits, and pods
+// are still left, it looks for more places with nodes that take less of limits.
+func (r repair) insertAll() bool {
+	if r.trial != nil {
+		return r.insertEach(trialInsertions, false)
+	}
+	start, nodes := r.mark(), len(r.bins)
+	done := r.insertEach(insertions, false)
+	if !done || !r.homeless() || len(r.bins) == nodes || !r.limits.any(fit.Range{To: len(r.limits.pools)}) {
+		return done
+	}
+	first, left := r.mark(), leftOf(r.demands)
+	r.rollback(start)
+	r.insertEach(insertions, true)
+	if left.atMost(leftOf(r.demands)) {
+		r.rollback(first)
+	}
+	return done
+}
+
+// insertEach finds places for pods that are left, one by one. It reports whether it looked at
 // all that it could try. It has a bound of its own: a plan that leaves pods because
 // others were made cheap first would be no plan.
-func (r repair) insertAll() bool {
-	n := &insertion{repair: r, work: insertions}
-	if r.trial != nil {
-		n.work = trialInsertions
-	}
+func (r repair) insertEach(work int, sparing bool) bool {
+	n := &insertion{repair: r, work: work, sparing: sparing}
 	for progress := r.homeless(); progress; {
 		progress = false
 		for _, d := range r.inOrder() {
@@ -281,9 +301,10 @@ func (n *insertion) launchFor(d, part *demand) bool {
 	return false
 }
 
-// launchCheapest launches the cheapest node of the tier that takes the only pod of d.
+// launchCheapest launches the cheapest node of the tier that takes the only pod of d. A sparing
+// insertion takes the cheapest of those that take least of limits.
 func (n *insertion) launchCheapest(d *demand, tier tier) {
-	best, offers := -1, d.Offers.Less(n.reservations.offers)
+	best, least, offers := -1, math.Inf(1), d.Offers.Less(n.reservations.offers)
 	for pool := tier.From; pool < tier.To; pool++ {
 		types := n.catalogue.Pools[pool].Types
 		n.budget.Spend(types.To - types.From)
@@ -292,9 +313,13 @@ func (n *insertion) launchCheapest(d *demand, tier tier) {
 			if !d.Shape.Requests.Fits(row.Free) || !(model.Resources{}).Fits(row.Free) || n.limits.allow(pool, row.Capacity, 1) == 0 {
 				continue
 			}
+			share := 0.0
+			if n.sparing {
+				share = n.limits.share(pool, row.Capacity)
+			}
 			for o := row.Offers.From; o < row.Offers.To; o++ {
-				if offers.Has(o) && (best < 0 || n.catalogue.Offers[o].Price < n.catalogue.Offers[best].Price) {
-					best = o
+				if offers.Has(o) && (share < least || share == least && n.catalogue.Offers[o].Price < n.catalogue.Offers[best].Price) {
+					best, least = o, share
 				}
 			}
 		}

@@ -50,14 +50,11 @@ func (m *market) coverAll(open []*demand) bool {
 // cover solves the problem: as if there were no limits and, if that takes more than they leave,
 // within them.
 func (m *market) cover(q *covering, p *cover.Problem, o cover.Options) *cover.Result {
-	if !m.limited() {
+	if !m.limits.any(m.tier) {
 		return cover.Solve(p, o, m.budget)
 	}
 	free := *p
-	free.Limits = make([][]int64, len(p.Limits))
-	for i := range p.Limits {
-		free.Limits[i] = slices.Repeat([]int64{math.MaxInt64}, len(p.Limits[i]))
-	}
+	free.Limits = slices.Repeat([]int64{math.MaxInt64}, len(p.Limits))
 	r := cover.Solve(&free, o, m.budget)
 	if r.Abandoned || q.within(r) {
 		return r
@@ -68,24 +65,15 @@ func (m *market) cover(q *covering, p *cover.Problem, o cover.Options) *cover.Re
 
 // within reports whether limits allow the nodes of the cover.
 func (q *covering) within(r *cover.Result) bool {
-	left := make([][]int64, len(q.Limits))
-	for i := range q.Limits {
-		left[i] = slices.Clone(q.Limits[i])
-	}
+	left := slices.Clone(q.Limits)
 	for _, n := range r.Nodes {
-		c := &q.Candidates[n.Candidate]
-		for i, use := range c.Uses {
-			if left[c.Pool][i] -= use * int64(n.Count); left[c.Pool][i] < 0 {
+		for _, u := range q.Candidates[n.Candidate].Uses {
+			if left[u.Limit] -= u.Amount * int64(n.Count); left[u.Limit] < 0 {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// limited reports whether some pool of the tier has limits.
-func (m *market) limited() bool {
-	return slices.ContainsFunc(m.limits.pools[m.tier.From:m.tier.To], func(p poolLimit) bool { return len(p.resources) > 0 })
 }
 
 // stranded reports whether limits of the tier leave a pod that no lighter pool is for.

@@ -35,6 +35,11 @@ func newLimits(c *fit.Catalogue) *limits {
 // noLimits is limits of which no pool has any.
 func noLimits(c *fit.Catalogue) *limits { return &limits{pools: make([]poolLimit, len(c.Pools))} }
 
+// any reports whether one of the pools has limits.
+func (l *limits) any(pools fit.Range) bool {
+	return slices.ContainsFunc(l.pools[pools.From:pools.To], func(p poolLimit) bool { return len(p.resources) > 0 })
+}
+
 // allow returns how many nodes of this capacity the pool may add, at most want.
 func (l *limits) allow(pool int, capacity model.Resources, want int) int {
 	n := int64(want)
@@ -69,6 +74,19 @@ func (l *limits) share(pool int, capacity model.Resources) float64 {
 		}
 	}
 	return most
+}
+
+// relief returns how much it helps if nodes of the pool take less by this, as parts of what they take
+// beyond its limits.
+func (l *limits) relief(pool int, less model.Resources) float64 {
+	sum := 0.0
+	p := &l.pools[pool]
+	for i, r := range p.resources {
+		if p.left[i] < 0 {
+			sum += float64(less.At(r)) / float64(-p.left[i])
+		}
+	}
+	return sum
 }
 
 func (l *limits) clone() *limits {

@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"cmp"
 	"slices"
 
 	"karpenter/model"
@@ -77,10 +78,49 @@ func (m *market) spendReservations(demands []*demand) {
 		if best < 0 {
 			return
 		}
-		id := m.reservation(candidates[best].offer)
-		m.launchNode(q, m.alikeNodes(q, best, takes[best], int(min(m.prepaid[id], 1<<30))))
-		m.prepaid[id] -= int64(m.bins[len(m.bins)-1].count)
+		most := m.prepaid[m.reservation(candidates[best].offer)]
+		m.launchNode(q, m.alikeNodes(q, best, takes[best], int(min(most, 1<<30))))
 	}
+}
+
+// regroup replaces what was launched since before by nodes that cost less for the same pods, if it
+// finds any: what fits into reserved nodes shows when all nodes are known.
+func (m *market) regroup(open []*demand, before mark) {
+	after, cost, launched := m.mark(), m.cost(), m.bins[len(before.bins):]
+	if len(launched) == 0 || m.one != nil || m.demanding(m.tier) {
+		return
+	}
+	m.rollback(before)
+	candidates := slices.Concat(m.prepaidOffers(), slices.DeleteFunc(slices.Clone(m.sold), m.unaffordable))
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
+	q := m.coveringBy(open, candidates)
+	if nodes, known := q.nodesOf(launched); known {
+		for _, n := range cover.Improve(&q.Problem, nodes, m.appraise(q, open), m.budget) {
+			m.launchNode(q, n)
+		}
+	}
+	if m.cost() >= cost*(1-1e-9) || len(m.bins) == len(before.bins) {
+		m.rollback(after)
+	}
+}
+
+// nodesOf returns the bins as nodes of the cover, and reports whether it knows all of what they are
+// and take.
+func (q *covering) nodesOf(bins []bin) ([]cover.Node, bool) {
+	var out []cover.Node
+	for _, b := range bins {
+		n := cover.Node{Candidate: slices.IndexFunc(q.candidates, func(c candidate) bool { return c.offer == b.offer }), Count: b.count}
+		for _, t := range b.take {
+			item := slices.IndexFunc(q.demands, func(d *demand) bool { return d.index == t.demand })
+			if n.Take = append(n.Take, cover.Portion{Item: item, Pods: t.pods}); item < 0 {
+				return nil, false
+			}
+		}
+		if out = append(out, n); n.Candidate < 0 {
+			return nil, false
+		}
+	}
+	return out, true
 }
 
 // alikeNodes returns as many equal nodes as pods and limits allow, at most count.

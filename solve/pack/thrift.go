@@ -259,15 +259,6 @@ func (n *insertion) insertCheaply(d *demand, more bool, last int) bool {
 	return slices.ContainsFunc(keys, onPlanned) || slices.ContainsFunc(keys, onMore)
 }
 
-// cost returns what the new nodes are charged.
-func (x *draft) cost() float64 {
-	sum := 0.0
-	for _, b := range x.bins {
-		sum += x.charged(x.catalogue.Offers[b.offer].Price) * float64(b.count)
-	}
-	return sum
-}
-
 // subsets returns the sets of so many of the first n numbers.
 func subsets(n, size int) [][]int {
 	if size == 0 {
