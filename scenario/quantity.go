@@ -99,6 +99,19 @@ func ParsePrice(text string) (model.Price, error) {
 	return model.Price(v.Num().Int64()), nil
 }
 
+// mostOffered is more than any offering costs. With higher prices, those of a plan could not be
+// added up.
+const mostOffered = 100_000 * model.Dollar
+
+// parseOffered reads the price of an offering.
+func parseOffered(text string) (model.Price, error) {
+	p, err := ParsePrice(text)
+	if err == nil && (p < 0 || p > mostOffered) {
+		return 0, fmt.Errorf("invalid price %q of an offering; write dollars per hour from 0 to %d", text, mostOffered/model.Dollar)
+	}
+	return p, err
+}
+
 // FormatPrice prints dollars per hour exactly, without trailing zeros.
 func FormatPrice(p model.Price) string {
 	s := new(big.Rat).SetFrac64(int64(p), int64(model.Dollar)).FloatString(nanoDigits)

@@ -100,7 +100,7 @@ func (b *builder) offer(d *directive) error {
 	o.Requirements = over(o.Requirements, read(d, "labels", nil, parseRequirements))
 	if d.err == nil {
 		var err error
-		o.Price, err = ParsePrice(price)
+		o.Price, err = parseOffered(price)
 		d.fail(err)
 	}
 	i := slices.IndexFunc(b.types, func(t *typeDef) bool { return t.ref == ref })
@@ -146,7 +146,7 @@ func parseQuotes(value string) ([]quote, error) {
 		if len(p) != 1 || p[0].sign != 0 {
 			return nil, fmt.Errorf("invalid price %q; write 0.03, a:0.03,b:0.04 per zone, 0.03! for one that is not available", value)
 		}
-		if q.price, err = ParsePrice(p[0].text); err != nil {
+		if q.price, err = parseOffered(p[0].text); err != nil {
 			return nil, err
 		}
 		out = append(out, q)

@@ -5,22 +5,37 @@ package fit
 import "karpenter/model"
 
 // Explain returns the chain of constraints that narrows the pool's offers for
-// d, ending at the first that leaves none. A last step that leaves some means
+// d, ending at the first that leaves none. Of several alternatives it tells the one that gets
+// furthest. A last step that leaves some means
 // the shape itself is not what keeps the pods from the pool. The resource
 // names are those of the Snapshot.
 func (c *Catalogue) Explain(pool int, d *Demand, names []string) []model.Step {
-	var longest []model.Step
+	var best []model.Step
+	furthest := none
 	for _, a := range alternatives(d.Shape) {
-		steps := c.explain(pool, d.Shape, a, names)
+		steps, reached := c.explain(pool, d.Shape, a, names)
 		if steps[len(steps)-1].Left > 0 {
 			return steps
 		}
-		if len(steps) > len(longest) {
-			longest = steps
+		if reached > furthest || reached == furthest && len(steps) > len(best) {
+			best, furthest = steps, reached
 		}
 	}
-	return longest
+	return best
 }
+
+// stage is how far an alternative gets: at which kind of constraint nothing is left.
+type stage int8
+
+const (
+	none stage = iota
+	atPool
+	atPod
+	atVolumes
+	atDevices
+	atGroup
+	atSize
+)
 
 // told is a conjunction the pod may run under, with what its volumes, its claims with
 // devices and its PodGroup demand apart from what it demands itself.
@@ -48,7 +63,7 @@ func anyOf(terms []model.Requirements) []model.Requirements {
 	return terms
 }
 
-func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []string) []model.Step {
+func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []string) ([]model.Step, stage) {
 	p := &c.Pools[pool]
 	window := p.Offers.Window()
 	left := window.Empty()
@@ -76,19 +91,19 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 	}
 	say := func(text string) func(Bits) string { return func(Bits) string { return text } }
 	if n == 0 {
-		return []model.Step{{Constraint: "offerings", Hint: "the NodeClass offers no instance types"}}
+		return []model.Step{{Constraint: "offerings", Hint: "the NodeClass offers no instance types"}}, atPool
 	}
 	steps = append(steps, model.Step{Constraint: "offerings", Left: n})
 	if !narrowTo(p.Allowed.Part(window), model.Step{Constraint: model.PoolRequirements}, say("they exclude every instance type: "+p.Pool.Requirements.String())) ||
 		!narrowTo(p.Usable.Part(window), model.Step{Constraint: "unavailable offerings"}, say("the cloud has no capacity; Karpenter asks again in a few minutes")) {
-		return steps
+		return steps, atPool
 	}
 	if t, bad := model.Untolerated(p.Taints, s.Tolerations); bad {
-		return append(steps, model.Step{Constraint: "taint " + t.String() + " is not tolerated", Hint: "add a toleration for it to the pod"})
+		return append(steps, model.Step{Constraint: "taint " + t.String() + " is not tolerated", Hint: "add a toleration for it to the pod"}), atPool
 	}
 	for _, r := range demands.own {
 		if !narrow(c.Match(r), wording(s, r), func(before Bits) string { return c.labelHint(pool, before, s, r) }) {
-			return steps
+			return steps, atPod
 		}
 	}
 	both := demands.own.And(demands.volumes...)
@@ -96,14 +111,14 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 		all, _ := both.Get(r.Key)
 		step := model.Step{Constraint: volumeWording(r), Volumes: true}
 		if !narrowTo(window.Of(c.Match(all)), step, func(before Bits) string { return c.volumeHint(pool, before, r) }) {
-			return steps
+			return steps, atVolumes
 		}
 	}
 	both = both.And(demands.devices...)
 	for _, r := range demands.devices {
 		all, _ := both.Get(r.Key)
 		if !narrow(c.Match(all), "where its claims have their devices: "+r.String(), say("a claim that has devices keeps pods to where these are; free capacity there, or have the pod use another claim")) {
-			return steps
+			return steps, atDevices
 		}
 	}
 	both = both.And(demands.group...)
@@ -114,9 +129,9 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 			why = "nodes launched there for the group have not started; wait until its other pods run"
 		}
 		if !narrow(c.Match(all), "the PodGroup in "+r.String(), say(why)) {
-			return steps
+			return steps, atGroup
 		}
 	}
 	narrow(c.roomy(s, window.Widen(left, len(c.Offers))), "requests "+s.Requests.Format(names), func(before Bits) string { return c.sizeHint(pool, before, s, names) })
-	return steps
+	return steps, atSize
 }

@@ -31,6 +31,8 @@ func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requi
 		}
 	}
 	switch {
+	case r.Key == model.LabelHostname && r.Operator() == model.DoesNotExist:
+		return "every node has one; remove this requirement"
 	case r.Key == model.LabelHostname:
 		return "a new node has no name before it is launched; remove this requirement"
 	case len(here) == 0 && !defined && !c.wellKnown.Has(r.Key):

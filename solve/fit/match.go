@@ -35,6 +35,9 @@ func (c *Catalogue) Match(r model.Requirement) Bits {
 const mostMatched = 1 << 21
 
 func (c *Catalogue) match(r model.Requirement) Bits {
+	if r.Key == model.LabelHostname && r.Operator() == model.DoesNotExist {
+		return c.none // a node without a name there is not
+	}
 	m := NewBits(len(c.Offers))
 	for i := range c.Pools {
 		c.matchPool(i, r, m)

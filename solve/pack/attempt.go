@@ -28,7 +28,7 @@ const mostOneByOne = 256
 // deleted if the scheduler follows the draft while these domains count, and all of
 // them have a place.
 func build(q *problem) *draft {
-	x := buildWithin(q, buildInOneZone(q, buildInTurn(q)))
+	x := buildFirst(q, buildWithin(q, buildInOneZone(q, buildInTurn(q))))
 	if !x.moved || x.abandoned != inProgress || len(x.doomed()) == 0 || x.overspends() {
 		return x
 	}
@@ -98,6 +98,38 @@ func buildWithin(q *problem, x *draft) *draft {
 		return x
 	}
 	return out
+}
+
+// firsts is how often a plan is made again in which pods come first that would be left.
+const firsts = 3
+
+// buildFirst returns the draft or, if fewer pods are left then, one in which those that are left, and
+// could run if others were elsewhere, come first.
+func buildFirst(q *problem, x *draft) *draft {
+	known := lessons{first: map[int]bool{}, zone: x.known.zone, hurry: x.known.hurry}
+	for range firsts {
+		if q.trial != nil || x.abandoned != inProgress || x.overspends() || x.budget.Spent() || !x.rivalled(known.first) {
+			break
+		}
+		out := buildWith(q, known)
+		if out.abandoned != inProgress || leftOf(x.demands).atMost(leftOf(out.demands)) || len(out.kept) < len(x.kept) {
+			break
+		}
+		x = out
+	}
+	return x
+}
+
+// rivalled adds the kinds of which pods are left that could run if others were elsewhere, and reports
+// whether it added any: on nodes there are, or where rules between pods let them.
+func (x *draft) rivalled(kinds map[int]bool) bool {
+	added := false
+	for _, d := range x.demands {
+		if len(d.left) > 0 && !kinds[d.kind] && (d.buyable && !x.topology.Free(d.kind) || x.someNodeTook(d.Shape)) {
+			kinds[d.kind], added = true, true
+		}
+	}
+	return added
 }
 
 // evicted returns how many pods are left that an earlier plan placed.

@@ -95,6 +95,7 @@ func newDraft(q *problem, known lessons) *draft {
 			x.topology.GiveUp(d.kind)
 		}
 	}
+	slices.SortStableFunc(x.demands, func(a, b *demand) int { return known.after(a.kind) - known.after(b.kind) })
 	return x
 }
 
@@ -107,6 +108,13 @@ func (x *draft) someNodeTakes(s *model.Shape) bool {
 	x.budget.Spend(stepsPerNode * len(x.nodes))
 	soft := Soft(s)
 	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft) })
+}
+
+// someNodeTook is someNodeTakes before anything was planned.
+func (x *draft) someNodeTook(s *model.Shape) bool {
+	x.budget.Spend(stepsPerNode * len(x.startNodes))
+	soft := Soft(s)
+	return slices.ContainsFunc(x.startNodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft) })
 }
 
 // count has pods counted by t from now on.
@@ -205,7 +213,7 @@ func (x *draft) inOrder() []*demand {
 	for _, d := range x.demands {
 		switch {
 		case d.whole != nil:
-		case x.topology.Follows(d.kind):
+		case x.topology.Follows(d.kind) && !x.known.first[d.kind]:
 			waiting = append(waiting, d)
 		default:
 			out = append(out, d)

@@ -4,6 +4,7 @@ package pack
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -200,20 +201,61 @@ func (n *insertion) onNode(d *demand, w worth) bool {
 	return false
 }
 
+// seat is a place on a new node of the plan, settled for an area.
+type seat struct {
+	bin  int
+	area area
+	term int         // that the pod is tied to there
+	more model.Price // for the node, if it has to be a larger one
+}
+
 // onPlanned finds a place for the next pod of d on a new node of the plan, settled
-// for one of the areas.
+// for one of the areas: of few nodes, on the one for which that costs least.
 func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool {
 	n.spend(len(areas) * len(n.bins) / looksPerStep)
-	for i := 0; i < len(n.bins); i++ {
-		site := len(n.snapshot.Nodes) + i
-		for _, a := range areas {
-			fits := n.work > 0 && inside(a.place, n.topology.At(site), keys) && w(d, a.place, site) && n.mayBeIn(n.bins[i], a)
-			if fits && n.intoNew(d, a, i) {
-				return true
-			}
+	seats := n.seats(d, areas, keys, w)
+	if len(n.bins) <= fewBins {
+		seats = slices.Values(n.cheapest(d, slices.Collect(seats)))
+	}
+	for s := range seats {
+		if n.keeps(n.joinBin(d, n.tiedTo(d, s.area, s.term), s.bin, s.area.offers)) {
+			return true
 		}
 	}
 	return false
+}
+
+// seats yields the places that are worth a try.
+func (n *insertion) seats(d *demand, areas []area, keys []int, w worth) iter.Seq[seat] {
+	return func(yield func(seat) bool) {
+		for i := 0; i < len(n.bins); i++ {
+			site := len(n.snapshot.Nodes) + i
+			for _, a := range areas {
+				if n.work <= 0 || !inside(a.place, n.topology.At(site), keys) || !w(d, a.place, site) || !n.mayBeIn(n.bins[i], a) {
+					continue
+				}
+				for _, term := range termsIn(d, a) {
+					if !yield(seat{bin: i, area: a, term: term}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// cheapest returns those of the places that have capacity, by what they cost more.
+func (n *insertion) cheapest(d *demand, all []seat) []seat {
+	var out []seat
+	for _, s := range all {
+		b := n.bins[s.bin]
+		if offer, ok := n.takes(b, n.tiedTo(d, s.area, s.term), s.area.offers); ok {
+			s.more = n.catalogue.Offers[offer].Price - n.catalogue.Offers[b.offer].Price
+			out = append(out, s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b seat) int { return cmp.Compare(a.more, b.more) })
+	return out
 }
 
 // onMore finds a place for the next pod of d on one more node.
@@ -256,14 +298,6 @@ func (n *insertion) cheapestFirst(areas []area, d *demand) {
 	slices.SortStableFunc(areas, func(a, b area) int {
 		p, q := quotes[a.id], quotes[b.id]
 		return cmp.Or(cmp.Compare(p.tier, q.tier), cmp.Compare(p.price, q.price))
-	})
-}
-
-// intoNew finds a place for the next pod of d on a new node of the plan, once that
-// is settled for the area.
-func (n *insertion) intoNew(d *demand, a area, i int) bool {
-	return slices.ContainsFunc(termsIn(d, a), func(term int) bool {
-		return n.keeps(n.joinBin(d, n.tiedTo(d, a, term), i, a.offers))
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 // Bounds of merging.
 const (
 	mostMerged  = 32      // new nodes of a draft
-	mergeChecks = 1 << 19 // changes that are tried, times the pods each has to be checked with
+	mergeChecks = 1 << 17 // changes that are tried, times the pods each has to be checked with
 )
 
 // merger is a new node that takes the pods of another one.

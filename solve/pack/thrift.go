@@ -22,7 +22,7 @@ const (
 	mostThrifty  = 12      // new nodes of a plan
 	mostGivenUp  = 3       // of them at a time
 	mostTurned   = 4       // new nodes of a plan for which all tactics are tried
-	thriftChecks = 1 << 15 // changes that are tried, times the pods each has to be checked with
+	thriftChecks = 1 << 14 // changes that are tried, times the pods each has to be checked with
 
 	typesPerCheck = 20 // that are looked at for the labels of new nodes, in the time of one check
 )

@@ -64,14 +64,64 @@ func (st *State) Admit(moves []Move) []int {
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind int) bool { return kind == next })
 		kinds = slices.Insert(kinds, 0, next)
 	}
-	if admitted := st.admitShuffled(moves); admitted != nil {
-		return admitted
+	if !st.hopeless(moves) {
+		if admitted := st.admitShuffled(moves); admitted != nil {
+			return admitted
+		}
 	}
 	return st.admitInOrder(moves, byKind, best, bestStarter, readers)
 }
 
 func mostMissedFirst(some []int, moves []Move, admitted []int) {
 	slices.SortStableFunc(some, func(i, j int) int { return cmp.Compare(missed(moves, admitted, j), missed(moves, admitted, i)) })
+}
+
+// hopeless reports whether no order can let in all pods of the moves: the pod that comes last into
+// a domain would be one too many there whichever that is, or two keep away from each other.
+func (st *State) hopeless(moves []Move) bool {
+	for _, m := range moves {
+		st.Add(m.Kind, st.sites[m.Site], m.Site, m.Pods)
+	}
+	out := slices.ContainsFunc(moves, func(m Move) bool { return st.meetsForeign(m) || st.crowds(m, moves) })
+	for _, m := range moves {
+		st.Add(m.Kind, st.sites[m.Site], m.Site, -m.Pods)
+	}
+	return out
+}
+
+// meetsForeign reports whether, all pods being there, one of the move is where there are pods it keeps away
+// from, or which keep away from it.
+func (st *State) meetsForeign(m Move) bool {
+	k, p := &st.kinds[m.Kind], st.sites[m.Site]
+	return slices.ContainsFunc(k.empties, func(t *tally) bool {
+		own := 0
+		if slices.Contains(k.adds, t) {
+			own = 1
+		}
+		if t.key == Hostname {
+			return st.named(m.Site) && t.at(m.Site) > own
+		}
+		return len(p[t.key]) == 1 && t.at(p[t.key][0]) > own
+	})
+}
+
+// crowds reports whether, all pods being there, a spread constraint of the move's pods has too many in
+// their domain, and so have those of all that came there. The domain with fewest pods never had
+// more of them before.
+func (st *State) crowds(m Move, moves []Move) bool {
+	p := st.sites[m.Site]
+	return slices.ContainsFunc(st.kinds[m.Kind].spreads, func(s spread) bool {
+		t := s.tally
+		if t.key == Hostname || s.self == 0 || !t.filter.settled(p) || st.counts(t.filter, m.Site) != surely {
+			return false
+		}
+		d := p[t.key][0]
+		return s.over(d) && !slices.ContainsFunc(moves, func(o Move) bool {
+			k := &st.kinds[o.Kind]
+			return slices.Contains(k.adds, t) && slices.Contains(st.sites[o.Site][t.key], d) &&
+				!slices.ContainsFunc(k.spreads, func(other spread) bool { return other.tally == t && other.over(d) })
+		})
+	})
 }
 
 // Bounds of the search for an order by trial: how many orders, and how many times

@@ -61,6 +61,12 @@ func (s *spread) exceeds(domain int) bool {
 	return s.tally.at(domain)+s.self-s.tally.fewest(s.MinDomains) > s.MaxSkew
 }
 
+// over reports whether the domain has too many pods already, the last one of those that the constraint
+// is of among them.
+func (s *spread) over(domain int) bool {
+	return s.tally.at(domain)-s.tally.fewest(s.MinDomains) > s.MaxSkew
+}
+
 func (a *affinity) allows(p Place) bool {
 	first := a.first()
 	for _, t := range a.tallies {

@@ -56,13 +56,25 @@ func (st *State) Why(kind int, places []Place) (Reason, bool) {
 	}
 	for i := range k.spreads {
 		if s := &k.spreads[i]; s.tally.key != Hostname {
-			weigh(func(p Place) bool { return !s.allows(p) }, func() Reason { return st.whySpread(s, places) })
+			weigh(func(p Place) bool { return !s.allows(p) }, func() Reason { return st.whySpread(k.lacking(s, places), places) })
 		}
 	}
 	if slices.Contains(blocked, false) && st.Joins(kind) {
 		return st.whyAffinity(k.affinity[slices.IndexFunc(k.affinity, (*affinity).joins)]), true
 	}
 	return best, !slices.Contains(blocked, false)
+}
+
+// lacking returns s or, if all spread constraints exclude all of the places because these lack a label, the one
+// on that label.
+func (k *rules) lacking(s *spread, places []Place) *spread {
+	for i := range k.spreads {
+		t := k.spreads[i].tally
+		if t.key != Hostname && !slices.ContainsFunc(places, func(p Place) bool { return len(p[t.key]) == 1 }) {
+			return &k.spreads[i]
+		}
+	}
+	return s
 }
 
 func (st *State) whySpread(s *spread, places []Place) Reason {
