@@ -108,7 +108,7 @@ const firsts = 3
 func buildFirst(q *problem, x *draft) *draft {
 	known := lessons{first: map[int]bool{}, zone: x.known.zone, hurry: x.known.hurry}
 	for range firsts {
-		if q.trial != nil || x.abandoned != inProgress || x.overspends() || x.budget.Spent() || !x.rivalled(known.first) {
+		if q.trial != nil || x.abandoned != inProgress || x.overspends() || x.budget.Spent() || q.leaves != nil && len(deprived(x)) == 0 || !x.rivalled(known.first) {
 			break
 		}
 		out := buildWith(q, known)

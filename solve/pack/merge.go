@@ -22,8 +22,8 @@ const (
 
 // merger is a new node that takes the pods of another one.
 type merger struct {
-	into, from int     // positions of bins
-	cost       float64 // for what it frees of limits
+	into, from int // positions of bins
+	cost       float64
 }
 
 // mergeWithin merges new nodes of the draft until it is within limits, and reports whether it is.
@@ -84,21 +84,39 @@ func (x *draft) beyond(left *limits) bool {
 // mergers returns which nodes may take the pods of others to come nearer to limits, those first for
 // which that costs least.
 func (n *insertion) mergers() []merger {
-	var out []merger
 	left := n.remaining()
+	return n.mergeable(func(into, from bin, offer int) (float64, bool) {
+		freed := left.relief(n.poolOf(into.offer), into.capacity.Minus(n.capacity(offer))) + left.relief(n.poolOf(from.offer), from.capacity)
+		return n.more(into, from, offer) / freed, freed > 0
+	})
+}
+
+// savers returns which nodes may take the pods of others to cost less, those first that cost least.
+func (n *insertion) savers() []merger {
+	return n.mergeable(func(into, from bin, offer int) (float64, bool) {
+		more := n.more(into, from, offer)
+		return more, more < 0
+	})
+}
+
+// more is what one node costs more than the two whose pods it takes.
+func (n *insertion) more(into, from bin, offer int) float64 {
+	price := func(o int) float64 { return n.charged(n.catalogue.Offers[o].Price) }
+	return price(offer) - price(into.offer) - price(from.offer)
+}
+
+// mergeable returns which nodes may take the pods of others, by a cost, where that is worth a try.
+func (n *insertion) mergeable(cost func(into, from bin, offer int) (float64, bool)) []merger {
+	var out []merger
 	for i, into := range n.bins {
 		for j, from := range n.bins {
 			if i == j || n.exhausted() {
 				continue
 			}
-			offer, ok := n.mergedOffer(into, from)
-			if !ok {
-				continue
-			}
-			freed := left.relief(n.poolOf(into.offer), into.capacity.Minus(n.capacity(offer))) + left.relief(n.poolOf(from.offer), from.capacity)
-			if freed > 0 {
-				price := func(o int) float64 { return n.charged(n.catalogue.Offers[o].Price) }
-				out = append(out, merger{i, j, (price(offer) - price(into.offer) - price(from.offer)) / freed})
+			if offer, ok := n.mergedOffer(into, from); ok {
+				if c, worth := cost(into, from, offer); worth {
+					out = append(out, merger{i, j, c})
+				}
 			}
 		}
 	}

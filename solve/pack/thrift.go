@@ -19,10 +19,11 @@ import (
 
 // Bounds of thrift.
 const (
-	mostThrifty  = 12      // new nodes of a plan
-	mostGivenUp  = 3       // of them at a time
-	mostTurned   = 4       // new nodes of a plan for which all tactics are tried
-	thriftChecks = 1 << 14 // changes that are tried, times the pods each has to be checked with
+	mostThrifty    = 12      // new nodes of a plan
+	mostGivenUp    = 3       // of them at a time
+	mostTurned     = 4       // new nodes of a plan for which all tactics are tried
+	thriftChecks   = 1 << 14 // changes that are tried, times the pods each has to be checked with
+	condenseChecks = 1 << 12 // the same, of all pods of a node at once
 
 	typesPerCheck = 20 // that are looked at for the labels of new nodes, in the time of one check
 )
@@ -51,9 +52,13 @@ func economise(x *draft) {
 		return
 	}
 	left, cost := x.setAside(), x.cost()
-	n := &insertion{repair: repair{x}, work: thriftChecks}
+	n := &insertion{repair: repair{x}, work: condenseChecks}
 	n.open = func(d *demand) []topology.Place { return n.atlas.nearby(d.kind, d.Shape) }
 	n.rebuild()
+	for n.condense() {
+		x.final = x.final || ruled
+	}
+	n.work = thriftChecks
 	for t, size := 0, 1; t < len(tactics) && !n.exhausted(); {
 		switch {
 		case size > min(most, len(n.bins)) || t > 0 && len(n.bins) > mostTurned:
@@ -71,6 +76,28 @@ func economise(x *draft) {
 	if x.cost() < cost {
 		repair{x}.insertAll() // limits may allow more now
 	}
+}
+
+// condense finds one of the new nodes whose pods find places all at once, together on another node or
+// wherever there is capacity, such that the plan costs less. It reports whether it did.
+func (n *insertion) condense() bool {
+	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
+	cheaper := func() bool { return n.cost() < cost*(1-1e-9) && !n.leavesTiers(tiers) && n.standsAlone() }
+	for _, m := range n.savers() {
+		if n.merge(m) && cheaper() {
+			return true
+		}
+		n.rollback(before)
+	}
+	for i := 0; i < len(n.bins) && !n.exhausted(); i++ {
+		n.spend(n.size())
+		n.giveUp([]int{i}, noKind)
+		if n.topUp(); n.podsLeft() == 0 && n.cost() < cost && n.stands() && cheaper() {
+			return true
+		}
+		n.rollback(before)
+	}
+	return false
 }
 
 // exhausted reports whether no work is left to try another change.

@@ -46,6 +46,9 @@ func suits(s *model.Snapshot, pool *model.Pool, t *model.InstanceType, o *model.
 }
 
 func suitsOne(s *model.Snapshot, own model.Requirements, t *model.InstanceType, o *model.Offering, alt model.Requirements) bool {
+	if r, ok := alt.Get(model.LabelHostname); ok && r.Operator() == model.DoesNotExist {
+		return false // every node has one
+	}
 	if _, ok := own.Compatible(alt, s.WellKnown); !ok {
 		return false
 	}

@@ -94,14 +94,10 @@ func (st *State) hopeless(moves []Move) bool {
 func (st *State) meetsForeign(m Move) bool {
 	k, p := &st.kinds[m.Kind], st.sites[m.Site]
 	return slices.ContainsFunc(k.empties, func(t *tally) bool {
-		own := 0
-		if slices.Contains(k.adds, t) {
-			own = 1
-		}
 		if t.key == Hostname {
-			return st.named(m.Site) && t.at(m.Site) > own
+			return st.named(m.Site) && t.at(m.Site) > k.addsTo(t)
 		}
-		return len(p[t.key]) == 1 && t.at(p[t.key][0]) > own
+		return len(p[t.key]) == 1 && t.at(p[t.key][0]) > k.addsTo(t)
 	})
 }
 
@@ -109,17 +105,17 @@ func (st *State) meetsForeign(m Move) bool {
 // their domain, and so have those of all that came there. The domain with fewest pods never had
 // more of them before.
 func (st *State) crowds(m Move, moves []Move) bool {
-	p := st.sites[m.Site]
-	return slices.ContainsFunc(st.kinds[m.Kind].spreads, func(s spread) bool {
+	k, p := &st.kinds[m.Kind], st.sites[m.Site]
+	return slices.ContainsFunc(k.spreads, func(s spread) bool {
 		t := s.tally
 		if t.key == Hostname || s.self == 0 || !t.filter.settled(p) || st.counts(t.filter, m.Site) != surely {
 			return false
 		}
 		d := p[t.key][0]
-		return s.over(d) && !slices.ContainsFunc(moves, func(o Move) bool {
-			k := &st.kinds[o.Kind]
-			return slices.Contains(k.adds, t) && slices.Contains(st.sites[o.Site][t.key], d) &&
-				!slices.ContainsFunc(k.spreads, func(other spread) bool { return other.tally == t && other.over(d) })
+		return k.over(&s, d) && !slices.ContainsFunc(moves, func(o Move) bool {
+			other := &st.kinds[o.Kind]
+			return other.addsTo(t) > 0 && slices.Contains(st.sites[o.Site][t.key], d) &&
+				!slices.ContainsFunc(other.spreads, func(s spread) bool { return s.tally == t && other.over(&s, d) })
 		})
 	})
 }

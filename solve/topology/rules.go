@@ -61,10 +61,21 @@ func (s *spread) exceeds(domain int) bool {
 	return s.tally.at(domain)+s.self-s.tally.fewest(s.MinDomains) > s.MaxSkew
 }
 
-// over reports whether the domain has too many pods already, the last one of those that the constraint
-// is of among them.
-func (s *spread) over(domain int) bool {
-	return s.tally.at(domain)-s.tally.fewest(s.MinDomains) > s.MaxSkew
+// over reports whether the domain has too many pods for a spread constraint of the kind, the pod of the
+// kind that came last among them.
+func (k *rules) over(s *spread, domain int) bool {
+	return s.tally.at(domain)-k.addsTo(s.tally)+s.self-s.tally.fewest(s.MinDomains) > s.MaxSkew
+}
+
+// addsTo returns how often a pod of the kind counts in the tally: twice if it says the same twice.
+func (k *rules) addsTo(t *tally) int {
+	n := 0
+	for _, a := range k.adds {
+		if a == t {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *affinity) allows(p Place) bool {
