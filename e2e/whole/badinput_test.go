@@ -161,6 +161,8 @@ func TestCloudWithoutCapacity(t *testing.T) {
 		}
 	})
 	f.StartController(t, "INSTANCE_TYPES_FILE_PATH="+f.file("types.json", soldOut))
+	// Pods that are told of a pool that is not ready hear of nothing else for five minutes.
+	v.Until("the pool is ready", patience, condition(v, f.name, "Ready", metav1.ConditionTrue, ""))
 	f.deployment(9, "1", "1Gi") // three nodes of four CPUs
 	v.Until("a claim is told", patience, func() string {
 		for name := range names {

@@ -93,6 +93,7 @@ func buildWithin(q *problem, x *draft) *draft {
 	if out.abandoned != inProgress || out.homeless() || len(out.kept) < len(x.kept) {
 		return x
 	}
+	condense(out)
 	economise(out)
 	if !mergeWithin(out, !homeless && spreadsOverAll(x)) || !homeless && out.priceOfBins() >= x.priceOfBins() {
 		return x
@@ -118,6 +119,21 @@ func buildFirst(q *problem, x *draft) *draft {
 		x = out
 	}
 	return x
+}
+
+// deprived returns the kinds of which more pods are left than without wishes.
+func deprived(x *draft) []int {
+	left := make([]int, len(x.leaves))
+	for _, d := range x.demands {
+		left[d.kind] += len(d.left) + len(d.stuck)
+	}
+	var kinds []int
+	for kind := range left {
+		if left[kind] > x.leaves[kind] {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // rivalled adds the kinds of which pods are left that could run if others were elsewhere, and reports
@@ -175,6 +191,7 @@ func conclude(x *draft) *outcome {
 	if x.abandoned == inProgress {
 		insertUnwished(x)
 		x = steadier(x)
+		condense(x)
 		economise(x)
 		exhaust(x)
 		secure(x)

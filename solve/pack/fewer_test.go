@@ -21,7 +21,7 @@ func TestFewerNodes(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	cheap, few := 0, 0
-	for range 8 {
+	for range 24 {
 		s := deployments(t, rng)
 		p := model.DefaultPolicy()
 		p.NodeCountPremium = 0

@@ -12,12 +12,14 @@ import (
 // Limits may allow fewer nodes than cost least. The covering problem finds nodes that take less of
 // them, but only for pods as rules between pods have settled them for domains before. So a small draft
 // that was made as if there were no limits is also brought within them: two of its nodes become one,
-// again and again, those two for which that costs least.
+// again and again, those two for which that costs least. Without limits, nodes of small drafts
+// are merged as long as that costs less.
 
 // Bounds of merging.
 const (
 	mostMerged  = 32      // new nodes of a draft
 	mergeChecks = 1 << 17 // changes that are tried, times the pods each has to be checked with
+	saverChecks = 1 << 12 // the same, where no limits are in the way
 )
 
 // merger is a new node that takes the pods of another one.
@@ -26,10 +28,45 @@ type merger struct {
 	cost       float64
 }
 
+// condense makes a small plan cheaper by nodes whose pods find places all at once.
+func condense(x *draft) {
+	if !x.thrifty() {
+		return
+	}
+	left, ruled := x.setAside(), x.ruled()
+	n := merging(x, saverChecks, true)
+	for n.condense() {
+		x.final = x.final || ruled
+	}
+	x.putBack(left)
+}
+
+// condense finds one of the new nodes whose pods find places all at once, together on another node or
+// wherever there is capacity, such that the plan costs less. It reports whether it did.
+func (n *insertion) condense() bool {
+	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
+	cheaper := func() bool { return n.cost() < cost*(1-1e-9) && !n.leavesTiers(tiers) && n.standsAlone() }
+	for _, m := range n.savers() {
+		if n.merge(m) && cheaper() {
+			return true
+		}
+		n.rollback(before)
+	}
+	for i := 0; i < len(n.bins) && !n.exhausted(); i++ {
+		n.spend(n.size())
+		n.giveUp([]int{i}, noKind)
+		if n.topUp(); n.podsLeft() == 0 && n.cost() < cost && n.stands() && cheaper() {
+			return true
+		}
+		n.rollback(before)
+	}
+	return false
+}
+
 // mergeWithin merges new nodes of the draft until it is within limits, and reports whether it is.
 // Pods are spread over all domains where nodes may come, or over those where there are some.
 func mergeWithin(x *draft, overAll bool) bool {
-	n := merging(x, overAll)
+	n := merging(x, mergeChecks, overAll)
 	for len(x.bins) <= mostMerged && x.beyond(x.remaining()) && slices.ContainsFunc(n.mergers(), n.merge) {
 		x.final = true // what was merged may have kept rules that the bound counts on
 	}
@@ -38,8 +75,8 @@ func mergeWithin(x *draft, overAll bool) bool {
 }
 
 // merging is a search for places of a draft, for pods that are spread as mergeWithin says.
-func merging(x *draft, overAll bool) *insertion {
-	n := &insertion{repair: repair{x}, work: mergeChecks}
+func merging(x *draft, work int, overAll bool) *insertion {
+	n := &insertion{repair: repair{x}, work: work}
 	if overAll {
 		n.open = func(d *demand) []topology.Place { return n.atlas.nearby(d.kind, d.Shape) }
 	}
@@ -51,7 +88,7 @@ func merging(x *draft, overAll bool) *insertion {
 func spreadsOverAll(x *draft) bool {
 	before := x.mark()
 	defer x.rollback(before)
-	return merging(x, true).stands()
+	return merging(x, mergeChecks, true).stands()
 }
 
 // remaining returns what the new nodes leave of limits: less than nothing where they are beyond them.

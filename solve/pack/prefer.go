@@ -44,21 +44,6 @@ func inOwnWords(out, ignoring *outcome) *outcome {
 	return out
 }
 
-// deprived returns the kinds of which more pods are left than without wishes.
-func deprived(x *draft) []int {
-	left := make([]int, len(x.leaves))
-	for _, d := range x.demands {
-		left[d.kind] += len(d.left) + len(d.stuck)
-	}
-	var kinds []int
-	for kind := range left {
-		if left[kind] > x.leaves[kind] {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
-
 // byWeight returns the positions of the terms that are preferences, heaviest
 // first.
 func byWeight(terms []model.PodTerm) []int {

@@ -19,11 +19,10 @@ import (
 
 // Bounds of thrift.
 const (
-	mostThrifty    = 12      // new nodes of a plan
-	mostGivenUp    = 3       // of them at a time
-	mostTurned     = 4       // new nodes of a plan for which all tactics are tried
-	thriftChecks   = 1 << 14 // changes that are tried, times the pods each has to be checked with
-	condenseChecks = 1 << 12 // the same, of all pods of a node at once
+	mostThrifty  = 12      // new nodes of a plan
+	mostGivenUp  = 3       // of them at a time
+	mostTurned   = 4       // new nodes of a plan for which all tactics are tried
+	thriftChecks = 1 << 14 // changes that are tried, times the pods each has to be checked with
 
 	typesPerCheck = 20 // that are looked at for the labels of new nodes, in the time of one check
 )
@@ -40,25 +39,17 @@ var tactics = []tactic{{}, {true, 0}, {false, 1}, {true, 1}, {false, 2}, {true, 
 // economise makes a small plan cheaper where pods have rules between each other, or are
 // on nodes there are.
 func economise(x *draft) {
-	most := 0
-	if len(x.placed) > 0 {
-		most = 1
+	if !x.thrifty() {
+		return
 	}
-	ruled := slices.ContainsFunc(x.demands, func(d *demand) bool { return !x.topology.Free(d.kind) })
+	most, ruled := 1, x.ruled()
 	if ruled {
 		most = mostGivenUp
 	}
-	if x.trial != nil || most == 0 || x.newNodes() > mostThrifty || x.cost() == 0 {
-		return
-	}
 	left, cost := x.setAside(), x.cost()
-	n := &insertion{repair: repair{x}, work: condenseChecks}
+	n := &insertion{repair: repair{x}, work: thriftChecks}
 	n.open = func(d *demand) []topology.Place { return n.atlas.nearby(d.kind, d.Shape) }
 	n.rebuild()
-	for n.condense() {
-		x.final = x.final || ruled
-	}
-	n.work = thriftChecks
 	for t, size := 0, 1; t < len(tactics) && !n.exhausted(); {
 		switch {
 		case size > min(most, len(n.bins)) || t > 0 && len(n.bins) > mostTurned:
@@ -70,34 +61,21 @@ func economise(x *draft) {
 			size++
 		}
 	}
-	for i := range left {
-		x.demands[i].left = left[i]
-	}
+	x.putBack(left)
 	if x.cost() < cost {
 		repair{x}.insertAll() // limits may allow more now
 	}
 }
 
-// condense finds one of the new nodes whose pods find places all at once, together on another node or
-// wherever there is capacity, such that the plan costs less. It reports whether it did.
-func (n *insertion) condense() bool {
-	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
-	cheaper := func() bool { return n.cost() < cost*(1-1e-9) && !n.leavesTiers(tiers) && n.standsAlone() }
-	for _, m := range n.savers() {
-		if n.merge(m) && cheaper() {
-			return true
-		}
-		n.rollback(before)
-	}
-	for i := 0; i < len(n.bins) && !n.exhausted(); i++ {
-		n.spend(n.size())
-		n.giveUp([]int{i}, noKind)
-		if n.topUp(); n.podsLeft() == 0 && n.cost() < cost && n.stands() && cheaper() {
-			return true
-		}
-		n.rollback(before)
-	}
-	return false
+// thrifty reports whether a draft is small, and pods with rules between each other or on nodes there are
+// may leave it dearer than need be.
+func (x *draft) thrifty() bool {
+	return x.trial == nil && (len(x.placed) > 0 || x.ruled()) && x.newNodes() <= mostThrifty && x.cost() > 0
+}
+
+// ruled reports whether some rule between pods is about the pending pods.
+func (x *draft) ruled() bool {
+	return slices.ContainsFunc(x.demands, func(d *demand) bool { return !x.topology.Free(d.kind) })
 }
 
 // exhausted reports whether no work is left to try another change.
@@ -111,6 +89,13 @@ func (x *draft) setAside() [][]model.Pod {
 		d.left, d.stuck = nil, nil
 	}
 	return out
+}
+
+// putBack leaves the pods again that setAside returned.
+func (x *draft) putBack(left [][]model.Pod) {
+	for i := range left {
+		x.demands[i].left = left[i]
+	}
 }
 
 // without finds cheaper places for the pods of some of the new nodes, and reports whether
