@@ -68,7 +68,7 @@ func economise(x *draft) {
 }
 
 // thrifty reports whether a draft is small, and pods with rules between each other or on nodes there are
-// may leave it dearer than need be.
+// may make it more expensive than need be.
 func (x *draft) thrifty() bool {
 	return x.trial == nil && (len(x.placed) > 0 || x.ruled()) && x.newNodes() <= mostThrifty && x.cost() > 0
 }
