@@ -65,7 +65,7 @@ func TestPoolThatBreaksARule(t *testing.T) {
 	v.Until("the condition says so", patience, condition(v, f.name, v1.ValidationSucceededCondition, metav1.ConditionFalse, "a key with spaces"))
 	v.Until("and the pool is not ready", patience, condition(v, f.name, "Ready", metav1.ConditionFalse, "ValidationSucceeded=False"))
 	f.deployment(3, "1", "1Gi")
-	v.Until("pods are told", patience, f.told(v, "NodePool"))
+	v.Until("pods are told", patience, f.told(v, "Failed to schedule pod, nodepool "))
 	if n := len(f.claims(v)); n > 0 {
 		t.Errorf("%d claims of a pool that is not ready", n)
 	}
@@ -104,7 +104,7 @@ func TestNodeClassThatDoesNotExist(t *testing.T) {
 	f.pool(func(p *v1.NodePool) { p.Spec.Template.Spec.NodeClassRef.Name = "nobody" })
 	f.deployment(3, "1", "1Gi")
 	v.Until("the condition says so", patience, condition(v, f.name, v1.NodeClassReadyCondition, metav1.ConditionFalse, "NodeClassNotFound"))
-	v.Until("pods are told", patience, f.told(v, "NodePool"))
+	v.Until("pods are told", patience, f.told(v, "Failed to schedule pod, nodepool "))
 	if n := len(f.claims(v)); n > 0 {
 		t.Errorf("%d claims without a NodeClass", n)
 	}
