@@ -264,6 +264,8 @@ func settle(v reflect.Value) {
 		slices.Sort(p.Claims)
 	case *model.Extra:
 		p.Price = max(p.Price, 0)
+	case *model.Offering:
+		p.Price = min(max(p.Price, 0), 100_000*model.Dollar)
 	case *model.DeviceSelector:
 		slices.Sort(p.Matches)
 		slices.Sort(p.Fails)
