@@ -278,5 +278,9 @@ type Price int64
 // Dollar is one dollar per hour.
 const Dollar Price = 1_000_000_000
 
+// MaxPrice is the highest price of an offering. Nothing costs as much, and the prices of
+// many nodes can still be added up.
+const MaxPrice = 100_000 * Dollar
+
 // Dollars returns the price in dollars per hour, for people and reports.
 func (p Price) Dollars() float64 { return float64(p) / float64(Dollar) }

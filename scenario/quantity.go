@@ -99,15 +99,11 @@ func ParsePrice(text string) (model.Price, error) {
 	return model.Price(v.Num().Int64()), nil
 }
 
-// mostOffered is more than any offering costs. With higher prices, those of a plan could not be
-// added up.
-const mostOffered = 100_000 * model.Dollar
-
 // parseOffered reads the price of an offering.
 func parseOffered(text string) (model.Price, error) {
 	p, err := ParsePrice(text)
-	if err == nil && (p < 0 || p > mostOffered) {
-		return 0, fmt.Errorf("invalid price %q of an offering; write dollars per hour from 0 to %d", text, mostOffered/model.Dollar)
+	if err == nil && (p < 0 || p > model.MaxPrice) {
+		return 0, fmt.Errorf("invalid price %q of an offering; write dollars per hour from 0 to %d", text, model.MaxPrice/model.Dollar)
 	}
 	return p, err
 }

@@ -265,7 +265,7 @@ func settle(v reflect.Value) {
 	case *model.Extra:
 		p.Price = max(p.Price, 0)
 	case *model.Offering:
-		p.Price = min(max(p.Price, 0), 100_000*model.Dollar)
+		p.Price = min(max(p.Price, 0), model.MaxPrice)
 	case *model.DeviceSelector:
 		slices.Sort(p.Matches)
 		slices.Sort(p.Fails)

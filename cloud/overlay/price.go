@@ -11,10 +11,6 @@ import (
 	"karpenter/model"
 )
 
-// maxPrice is what higher prices count as. Nothing is available at it, and
-// plans of many nodes can still be summed.
-const maxPrice = 100_000 * model.Dollar
-
 // adjustment is a change of a price to base × factor + term.
 type adjustment struct {
 	factor, term *big.Rat // term in dollars per hour
@@ -71,7 +67,7 @@ func decimal(text string) (*big.Rat, error) {
 	return nil, fmt.Errorf("%q is not a decimal number", text)
 }
 
-// apply returns the adjusted price, rounded, at least 0 and at most maxPrice.
+// apply returns the adjusted price, rounded, at least 0 and at most MaxPrice.
 func (a *adjustment) apply(base model.Price) model.Price {
 	out := new(big.Rat).SetInt64(int64(base))
 	out.Mul(out, a.factor)
@@ -82,7 +78,7 @@ func (a *adjustment) apply(base model.Price) model.Price {
 	}
 	whole := new(big.Int).Quo(out.Num(), out.Denom())
 	if !whole.IsInt64() {
-		return maxPrice
+		return model.MaxPrice
 	}
-	return min(model.Price(whole.Int64()), maxPrice)
+	return min(model.Price(whole.Int64()), model.MaxPrice)
 }

@@ -36,7 +36,7 @@ const mostMatched = 1 << 21
 
 func (c *Catalogue) match(r model.Requirement) Bits {
 	if r.Key == model.LabelHostname && r.Operator() == model.DoesNotExist {
-		return c.none // a node without a name there is not
+		return c.none // every node has a name
 	}
 	m := NewBits(len(c.Offers))
 	for i := range c.Pools {

@@ -85,8 +85,7 @@ func buildInOneZone(q *problem, x *draft) *draft {
 // fewer pods. What a node takes of limits follows from them where a pool has minValues.
 func buildWithin(q *problem, x *draft) *draft {
 	homeless, few := x.homeless(), q.toPlace <= mostOneByOne
-	if hampered := x.curbed && !homeless || few && (x.curbed || x.nearLimits()); !hampered ||
-		q.trial != nil || x.demanding(fit.Range{To: len(x.floors)}) || x.abandoned != inProgress || x.overspends() || x.budget.Spent() {
+	if !x.improvable() || x.demanding(fit.Range{To: len(x.floors)}) || (homeless || !x.curbed) && !few || !x.curbed && !x.nearLimits() {
 		return x
 	}
 	out := buildWith(q, lessons{zone: x.known.zone, hurry: x.known.hurry, lavish: true})
@@ -109,7 +108,7 @@ const firsts = 3
 func buildFirst(q *problem, x *draft) *draft {
 	known := lessons{first: map[int]bool{}, zone: x.known.zone, hurry: x.known.hurry}
 	for range firsts {
-		if q.trial != nil || x.abandoned != inProgress || x.overspends() || x.budget.Spent() || q.leaves != nil && len(deprived(x)) == 0 || !x.rivalled(known.first) {
+		if !x.improvable() || q.leaves != nil && len(deprived(x)) == 0 || !x.rivalled(known.first) {
 			break
 		}
 		out := buildWith(q, known)
@@ -141,7 +140,7 @@ func deprived(x *draft) []int {
 func (x *draft) rivalled(kinds map[int]bool) bool {
 	added := false
 	for _, d := range x.demands {
-		if len(d.left) > 0 && !kinds[d.kind] && (d.buyable && !x.topology.Free(d.kind) || x.someNodeTook(d.Shape)) {
+		if len(d.left) > 0 && !kinds[d.kind] && (d.buyable && !x.topology.Free(d.kind) || x.someTakes(x.startNodes, d.Shape)) {
 			kinds[d.kind], added = true, true
 		}
 	}

@@ -91,7 +91,7 @@ func newDraft(q *problem, known lessons) *draft {
 		d := q.startDemands[i]
 		d.left = slices.Clone(d.left)
 		x.demands = append(x.demands, &d)
-		if !d.buyable && x.topology.Awaited(d.kind) && !x.someNodeTakes(d.Shape) {
+		if !d.buyable && x.topology.Awaited(d.kind) && !x.someTakes(x.nodes, d.Shape) {
 			x.topology.GiveUp(d.kind)
 		}
 	}
@@ -102,19 +102,12 @@ func newDraft(q *problem, known lessons) *draft {
 // stepsPerNode is what it takes to see whether a pod fits on a node.
 const stepsPerNode = 64
 
-// someNodeTakes reports whether a pod of the shape fits on a node there is, whatever taints
+// someTakes reports whether a pod of the shape fits on one of the nodes, whatever taints
 // only prefer.
-func (x *draft) someNodeTakes(s *model.Shape) bool {
-	x.budget.Spend(stepsPerNode * len(x.nodes))
+func (x *draft) someTakes(nodes []fit.NodeRow, s *model.Shape) bool {
+	x.budget.Spend(stepsPerNode * len(nodes))
 	soft := Soft(s)
-	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft) })
-}
-
-// someNodeTook is someNodeTakes before anything was planned.
-func (x *draft) someNodeTook(s *model.Shape) bool {
-	x.budget.Spend(stepsPerNode * len(x.startNodes))
-	soft := Soft(s)
-	return slices.ContainsFunc(x.startNodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft) })
+	return slices.ContainsFunc(nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft) })
 }
 
 // count has pods counted by t from now on.
@@ -149,6 +142,12 @@ func (x *draft) rollback(m mark) {
 	for i, d := range x.demands {
 		*d = m.demands[i].clone()
 	}
+}
+
+// improvable reports whether another draft may be made that is better: this one is whole, and no
+// trial, and budget is left.
+func (x *draft) improvable() bool {
+	return x.trial == nil && x.abandoned == inProgress && !x.overspends() && !x.budget.Spent()
 }
 
 // overspends reports whether the draft is not worth its work any more: it honors

@@ -34,6 +34,17 @@ type insertion struct {
 	open func(d *demand) []topology.Place // where more nodes may come, over which pods of d are spread as well; nil = none come
 }
 
+// searching is a search for cheaper places of a draft whose nodes are single: pods are spread over all
+// domains where nodes may come, or over those where there are some.
+func searching(x *draft, work int, overAll bool) *insertion {
+	n := &insertion{repair: repair{x}, work: work}
+	if overAll {
+		n.open = func(d *demand) []topology.Place { return n.atlas.nearby(d.kind, d.Shape) }
+	}
+	n.rebuild()
+	return n
+}
+
 // insertAll finds places for pods that are left. It reports whether it looked at
 // all that it could try. If the nodes that it launched may have used up limits, and pods
 // are still left, it looks for more places with nodes that take less of limits.
@@ -172,6 +183,9 @@ func (n *insertion) seems(d *demand, p topology.Place, site int) bool {
 // more node.
 type worth func(d *demand, p topology.Place, site int) bool
 
+// anywhere finds every place worth a try, whatever the rules between pods seem to say.
+func anywhere(*demand, topology.Place, int) bool { return true }
+
 // insertWhere finds a place for one pod of d among those that are worth a try.
 func (n *insertion) insertWhere(d *demand, w worth) bool {
 	return n.onNode(d, w) || d.buyable && slices.ContainsFunc(n.keysOf(d), func(keys []int) bool {
@@ -213,22 +227,22 @@ type seat struct {
 // for one of the areas: of few nodes, on the one for which that costs least.
 func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool {
 	n.spend(len(areas) * len(n.bins) / looksPerStep)
-	seats := n.seats(d, areas, keys, w)
+	seats := n.seats(d, fit.Range{To: len(n.bins)}, areas, keys, w)
 	if len(n.bins) <= fewBins {
 		seats = slices.Values(n.cheapest(d, slices.Collect(seats)))
 	}
 	for s := range seats {
-		if n.keeps(n.joinBin(d, n.tiedTo(d, s.area, s.term), s.bin, s.area.offers)) {
+		if n.keeps(n.sits(d, s)) {
 			return true
 		}
 	}
 	return false
 }
 
-// seats yields the places that are worth a try.
-func (n *insertion) seats(d *demand, areas []area, keys []int, w worth) iter.Seq[seat] {
+// seats yields the places on some of the new nodes that are worth a try.
+func (n *insertion) seats(d *demand, bins fit.Range, areas []area, keys []int, w worth) iter.Seq[seat] {
 	return func(yield func(seat) bool) {
-		for i := 0; i < len(n.bins); i++ {
+		for i := bins.From; i < bins.To; i++ {
 			site := len(n.snapshot.Nodes) + i
 			for _, a := range areas {
 				if n.work <= 0 || !inside(a.place, n.topology.At(site), keys) || !w(d, a.place, site) || !n.mayBeIn(n.bins[i], a) {
@@ -242,6 +256,11 @@ func (n *insertion) seats(d *demand, areas []area, keys []int, w worth) iter.Seq
 			}
 		}
 	}
+}
+
+// sits puts the next pod of d there, and reports whether the node has capacity for it.
+func (n *insertion) sits(d *demand, s seat) bool {
+	return n.joinBin(d, n.tiedTo(d, s.area, s.term), s.bin, s.area.offers)
 }
 
 // cheapest returns those of the places that have capacity, by what they cost more.

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"karpenter/solve/topology"
+	"karpenter/solve/fit"
 )
 
 // Limits may allow fewer nodes than cost least. The covering problem finds nodes that take less of
@@ -22,7 +22,7 @@ const (
 	saverChecks = 1 << 12 // the same, where no limits are in the way
 )
 
-// merger is a new node that takes the pods of another one.
+// merger is one new node that is to take the pods of another one.
 type merger struct {
 	into, from int // positions of bins
 	cost       float64
@@ -34,28 +34,30 @@ func condense(x *draft) {
 		return
 	}
 	left, ruled := x.setAside(), x.ruled()
-	n := merging(x, saverChecks, true)
-	for n.condense() {
+	n := searching(x, saverChecks, true)
+	for n.saves() {
 		x.final = x.final || ruled
 	}
 	x.putBack(left)
 }
 
-// condense finds one of the new nodes whose pods find places all at once, together on another node or
+// saves finds one of the new nodes whose pods find places all at once, together on another node or
 // wherever there is capacity, such that the plan costs less. It reports whether it did.
-func (n *insertion) condense() bool {
+func (n *insertion) saves() bool {
 	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
-	cheaper := func() bool { return n.cost() < cost*(1-1e-9) && !n.leavesTiers(tiers) && n.standsAlone() }
+	cheaper := func() bool { return n.cost() < cost*(1-1e-9) && !n.leavesTiers(tiers) && n.stands() && n.standsAlone() }
 	for _, m := range n.savers() {
-		if n.merge(m) && cheaper() {
-			return true
+		if n.merge(m) {
+			if cheaper() {
+				return true
+			}
+			n.rollback(before)
 		}
-		n.rollback(before)
 	}
 	for i := 0; i < len(n.bins) && !n.exhausted(); i++ {
 		n.spend(n.size())
 		n.giveUp([]int{i}, noKind)
-		if n.topUp(); n.podsLeft() == 0 && n.cost() < cost && n.stands() && cheaper() {
+		if n.topUp(); n.podsLeft() == 0 && cheaper() {
 			return true
 		}
 		n.rollback(before)
@@ -66,7 +68,7 @@ func (n *insertion) condense() bool {
 // mergeWithin merges new nodes of the draft until it is within limits, and reports whether it is.
 // Pods are spread over all domains where nodes may come, or over those where there are some.
 func mergeWithin(x *draft, overAll bool) bool {
-	n := merging(x, mergeChecks, overAll)
+	n := searching(x, mergeChecks, overAll)
 	for len(x.bins) <= mostMerged && x.beyond(x.remaining()) && slices.ContainsFunc(n.mergers(), n.merge) {
 		x.final = true // what was merged may have kept rules that the bound counts on
 	}
@@ -74,21 +76,11 @@ func mergeWithin(x *draft, overAll bool) bool {
 	return !x.beyond(x.limits)
 }
 
-// merging is a search for places of a draft, for pods that are spread as mergeWithin says.
-func merging(x *draft, work int, overAll bool) *insertion {
-	n := &insertion{repair: repair{x}, work: work}
-	if overAll {
-		n.open = func(d *demand) []topology.Place { return n.atlas.nearby(d.kind, d.Shape) }
-	}
-	n.rebuild()
-	return n
-}
-
 // spreadsOverAll reports whether the pods of the draft are spread over all domains where nodes may come.
 func spreadsOverAll(x *draft) bool {
 	before := x.mark()
 	defer x.rollback(before)
-	return merging(x, mergeChecks, true).stands()
+	return searching(x, mergeChecks, true).stands()
 }
 
 // remaining returns what the new nodes leave of limits: less than nothing where they are beyond them.
@@ -118,8 +110,7 @@ func (x *draft) beyond(left *limits) bool {
 	return slices.ContainsFunc(x.bins, func(b bin) bool { return left.allow(x.poolOf(b.offer), nil, 1) == 0 })
 }
 
-// mergers returns which nodes may take the pods of others to come nearer to limits, those first for
-// which that costs least.
+// mergers returns what may bring the draft nearer to limits, that first which costs least for what it frees.
 func (n *insertion) mergers() []merger {
 	left := n.remaining()
 	return n.mergeable(func(into, from bin, offer int) (float64, bool) {
@@ -128,7 +119,7 @@ func (n *insertion) mergers() []merger {
 	})
 }
 
-// savers returns which nodes may take the pods of others to cost less, those first that cost least.
+// savers returns what may make the draft cheaper, that first which saves most.
 func (n *insertion) savers() []merger {
 	return n.mergeable(func(into, from bin, offer int) (float64, bool) {
 		more := n.more(into, from, offer)
@@ -136,13 +127,13 @@ func (n *insertion) savers() []merger {
 	})
 }
 
-// more is what one node costs more than the two whose pods it takes.
+// more is by how much a node of the offer costs more than the two it replaces.
 func (n *insertion) more(into, from bin, offer int) float64 {
 	price := func(o int) float64 { return n.charged(n.catalogue.Offers[o].Price) }
 	return price(offer) - price(into.offer) - price(from.offer)
 }
 
-// mergeable returns which nodes may take the pods of others, by a cost, where that is worth a try.
+// mergeable returns all that is worth a try, by its cost.
 func (n *insertion) mergeable(cost func(into, from bin, offer int) (float64, bool)) []merger {
 	var out []merger
 	for i, into := range n.bins {
@@ -207,11 +198,12 @@ func (n *insertion) merge(m merger) bool {
 // joins puts the next pod of d on a new node, whatever the rules between pods say, and reports whether
 // the node has capacity for it.
 func (n *insertion) joins(d *demand, i int) bool {
-	at := n.topology.At(len(n.snapshot.Nodes) + i)
-	return slices.ContainsFunc(n.keysOf(d), func(keys []int) bool {
-		return slices.ContainsFunc(n.areasFor(d, keys), func(a area) bool {
-			return inside(a.place, at, keys) && n.mayBeIn(n.bins[i], a) &&
-				slices.ContainsFunc(termsIn(d, a), func(term int) bool { return n.joinBin(d, n.tiedTo(d, a, term), i, a.offers) })
-		})
-	})
+	for _, keys := range n.keysOf(d) {
+		for s := range n.seats(d, fit.Range{From: i, To: i + 1}, n.areasFor(d, keys), keys, anywhere) {
+			if n.sits(d, s) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -178,7 +178,7 @@ func preferences(x *draft) []wish {
 				cost = func() float64 { return x.leastPrice(with, 0) }
 			}
 			price := cost()
-			if price < 0 && !x.someNodeTakes(with) {
+			if price < 0 && !x.someTakes(x.nodes, with) {
 				return
 			}
 			if w.strict > 0 {

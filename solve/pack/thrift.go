@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"karpenter/model"
-	"karpenter/solve/topology"
 )
 
 // Rules between pods are settled pod by pod, before nodes are launched: a pod goes
@@ -47,9 +46,7 @@ func economise(x *draft) {
 		most = mostGivenUp
 	}
 	left, cost := x.setAside(), x.cost()
-	n := &insertion{repair: repair{x}, work: thriftChecks}
-	n.open = func(d *demand) []topology.Place { return n.atlas.nearby(d.kind, d.Shape) }
-	n.rebuild()
+	n := searching(x, thriftChecks, true)
 	for t, size := 0, 1; t < len(tactics) && !n.exhausted(); {
 		switch {
 		case size > min(most, len(n.bins)) || t > 0 && len(n.bins) > mostTurned:
@@ -251,7 +248,6 @@ func (n *insertion) insertCheaply(d *demand, more bool, last int) bool {
 	}
 	n.before = n.mark()
 	n.spend(n.size())
-	anywhere := func(*demand, topology.Place, int) bool { return true }
 	areas := func(keys []int) []area {
 		out := n.areasFor(d, keys)
 		last := min(last, len(out))
