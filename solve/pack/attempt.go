@@ -138,9 +138,9 @@ func deprived(x *draft) []int {
 // rivalled adds the kinds of which pods are left that could run if others were elsewhere, and reports
 // whether it added any: on nodes there are, or where rules between pods let them.
 func (x *draft) rivalled(kinds map[int]bool) bool {
-	added := false
+	orphaned, added := x.topology.Orphaned(), false
 	for _, d := range x.demands {
-		if len(d.left) > 0 && !kinds[d.kind] && (d.buyable && !x.topology.Free(d.kind) || x.someTakes(x.startNodes, d.Shape)) {
+		if len(d.left) > 0 && !kinds[d.kind] && !orphaned[d.kind] && (d.buyable && !x.topology.Free(d.kind) || x.someTakes(x.startNodes, d.Shape)) {
 			kinds[d.kind], added = true, true
 		}
 	}

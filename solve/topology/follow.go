@@ -20,19 +20,25 @@ func (st *State) Wants(kind, other int) bool {
 	return false
 }
 
-// followersOf returns the kinds that have affinity to this one, which may be the kind itself.
-func (st *State) followersOf(kind int) iter.Seq[int] {
-	if st.followers == nil {
-		st.followers = map[*tally][]int{}
+// followers returns the kinds with affinity to pods that are counted in a tally.
+func (st *State) followers() map[*tally][]int {
+	if st.following == nil {
+		st.following = map[*tally][]int{}
 		for k := range st.kinds {
 			for _, a := range st.kinds[k].affinity {
-				st.followers[a.tallies[0]] = append(st.followers[a.tallies[0]], k)
+				st.following[a.tallies[0]] = append(st.following[a.tallies[0]], k)
 			}
 		}
 	}
+	return st.following
+}
+
+// followersOf returns the kinds that have affinity to this one, which may be the kind itself.
+func (st *State) followersOf(kind int) iter.Seq[int] {
+	followers := st.followers()
 	return func(yield func(int) bool) {
 		for _, t := range st.kinds[kind].adds {
-			for _, k := range st.followers[t] {
+			for _, k := range followers[t] {
 				if !yield(k) {
 					return
 				}
@@ -93,4 +99,39 @@ func (st *State) Leaders() [][]int {
 		out[kind] = slices.Compact(out[kind])
 	}
 	return out
+}
+
+// Orphaned returns by kind whether its pods have affinity to some that will never be there: only kinds
+// that are orphaned themselves would be.
+func (st *State) Orphaned() []bool {
+	orphaned, there := make([]bool, len(st.kinds)), map[*tally]bool{}
+	var led []int
+	lead := func(kind int) {
+		orphaned[kind] = slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool {
+			return !a.self && !there[a.tallies[0]] && !slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.total > 0 })
+		})
+		if !orphaned[kind] {
+			led = append(led, kind)
+		}
+	}
+	for kind := range st.kinds {
+		lead(kind)
+	}
+	followers := st.followers()
+	for len(led) > 0 {
+		kind := led[0]
+		led = led[1:]
+		for _, t := range st.kinds[kind].adds {
+			if there[t] {
+				continue
+			}
+			there[t] = true
+			for _, k := range followers[t] {
+				if orphaned[k] {
+					lead(k)
+				}
+			}
+		}
+	}
+	return orphaned
 }

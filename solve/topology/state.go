@@ -37,7 +37,7 @@ type State struct {
 // links is what kinds have to do with each other, as far as it was asked for.
 type links struct {
 	apart     [][]int          // what Apart returned
-	followers map[*tally][]int // kinds that have affinity to what it counts
+	following map[*tally][]int // kinds that have affinity to what it counts
 	adders    map[*tally][]int // kinds that count in it, ascending
 }
 
