@@ -34,7 +34,6 @@ type ascent struct {
 const (
 	ascentSteps  = 60
 	ascentLeast  = 12    // even when no budget is left
-	ascentFew    = 3     // when it is late
 	ascentGain   = 2e-3  // less in so many steps is not worth as many more
 	softFirst    = 0.1   // excess over the least price, as a fraction of it, at which pods go in parts smaller by e
 	softLast     = 0.003 // the same in the end
@@ -49,8 +48,10 @@ const (
 func (p *pricer) ascend() *ascent {
 	a := p.newAscent()
 	before, steps := 0.0, ascentLeast
-	if p.budget.Late() {
-		steps = ascentFew
+	if p.budget.Spent() { // most candidates are left out at once
+		a.climb(1, softFirst, softFirst)
+		a.setShadows()
+		a = a.near(nearStart)
 	}
 	for step := 0; step < ascentSteps; step += steps {
 		most := a.climb(steps, softAt(step), softAt(step+steps))
@@ -93,6 +94,32 @@ func (a *ascent) climb(steps int, from, to float64) float64 {
 	return most
 }
 
+// start returns what the ascent has found, which later steps do not change.
+func (a *ascent) start() *Start {
+	return &Start{among: a.among, parts: cloneAll(a.parts), floor: a.floor, best: slices.Clone(a.best), shadow: slices.Concat(a.shadow...)}
+}
+
+// resume returns an ascent that has found this already.
+func (p *pricer) resume(s *Start) *ascent {
+	a := p.blank()
+	a.among, a.parts, a.floor = s.among, cloneAll(s.parts), s.floor
+	copy(a.best, s.best)
+	for c, shadow := range p.shadow {
+		copy(shadow, s.shadow[c*p.dims:])
+	}
+	a.reserve()
+	p.budget.Spend(len(s.shadow) + len(a.price))
+	return a
+}
+
+func cloneAll(parts [][]float64) [][]float64 {
+	out := make([][]float64, len(parts))
+	for k := range parts {
+		out[k] = slices.Clone(parts[k])
+	}
+	return out
+}
+
 // setShadows sets the shadow prices of the candidates to what the parts say.
 func (a *ascent) setShadows() {
 	for k, c := range a.among {
@@ -104,7 +131,8 @@ func (a *ascent) setShadows() {
 	}
 }
 
-func (p *pricer) newAscent() *ascent {
+// blank returns an ascent without candidates.
+func (p *pricer) blank() *ascent {
 	a := &ascent{pricer: p, divisor: make([]float64, p.dims), least: make([]float64, len(p.lines)), whole: make([]float64, len(p.lines)),
 		floor: slices.Repeat([]float64{math.Inf(1)}, len(p.lines)), best: make([]float64, len(p.lines))}
 	for i := range p.lines {
@@ -112,8 +140,21 @@ func (p *pricer) newAscent() *ascent {
 			a.request = append(a.request, float64(v))
 		}
 	}
-	limited := slices.ContainsFunc(p.lines, func(l line) bool { return l.most > 0 })
+	return a
+}
+
+// reserve makes room for the loads and prices of the candidates.
+func (a *ascent) reserve() {
 	longest, all := 0, 0
+	for k, c := range a.among {
+		longest, all = max(longest, len(a.parts[k])), all+len(a.serves[c])
+	}
+	a.loads, a.price = make([]float64, longest), make([]float64, all)
+}
+
+func (p *pricer) newAscent() *ascent {
+	a := p.blank()
+	limited := slices.ContainsFunc(p.lines, func(l line) bool { return l.most > 0 })
 	for c := range p.Candidates {
 		serves := p.serves[c]
 		parts, sum := make([]float64, p.dims, p.dims+len(serves)), 0.0
@@ -136,10 +177,9 @@ func (p *pricer) newAscent() *ascent {
 			parts[d] /= sum
 		}
 		a.among, a.parts = append(a.among, c), append(a.parts, parts)
-		longest, all = max(longest, len(parts)), all+len(serves)
 		p.budget.Spend(4 * len(serves) * (p.dims + 1))
 	}
-	a.loads, a.price = make([]float64, longest), make([]float64, all)
+	a.reserve()
 	return a
 }
 

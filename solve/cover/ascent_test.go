@@ -4,7 +4,10 @@ package cover
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 
 	"karpenter/solve/fit"
@@ -29,6 +32,29 @@ func TestAscentHolds(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestStartSavesWork covers problems within limits: one that starts with what a problem without them
+// found has the same cover, and takes less work.
+func TestStartSavesWork(t *testing.T) {
+	var with, without int64
+	problems(t, 400, 12, func(p *Problem, _ *rand.Rand) error {
+		free := *p
+		free.Limits = []int64{math.MaxInt64}
+		o := Unlimited()
+		afresh, started := work.New(math.MaxInt64), work.New(math.MaxInt64)
+		want := Solve(p, o, afresh)
+		o.Start = Solve(&free, o, nil).Start
+		got := Solve(p, o, started)
+		with, without = with+started.Used(), without+afresh.Used()
+		if !reflect.DeepEqual(got.Nodes, want.Nodes) || !slices.Equal(got.Values, want.Values) {
+			return fmt.Errorf("%+v with values %v, and afresh %+v with values %v", got.Nodes, got.Values, want.Nodes, want.Values)
+		}
+		return nil
+	})
+	if with >= without {
+		t.Errorf("%d steps, and %d afresh", with, without)
+	}
 }
 
 // TestAscentIsTight compares with what nodes cost that are filled in fractions, where

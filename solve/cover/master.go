@@ -28,6 +28,7 @@ type master struct {
 	amounts  []float64 // by row
 	best     []float64 // by line: the values that prove most so far, feasible for the dual as far as is known
 	first    []find    // the greedy cover, in its order
+	start    *Start
 }
 
 func newMaster(s *solver, o Options) *master {
@@ -345,8 +346,13 @@ func (m *master) promising() Columns {
 // of a similar problem, makes those known of a cover.
 func (m *master) begin(o Options) {
 	var a *ascent
+	switch {
+	case o.Start != nil:
+		a = m.resume(o.Start)
+	case o.Values == nil || len(o.Known) == 0:
+		a = m.ascend().near(nearEnd)
+	}
 	if o.Values == nil {
-		a = m.ascend()
 		copy(m.values, a.best)
 	} else {
 		for l, line := range m.pricer.lines {
@@ -363,10 +369,10 @@ func (m *master) begin(o Options) {
 			}
 		}
 	}
+	if a != nil && len(m.Limits) > 0 {
+		m.start = a.start()
+	}
 	if len(o.Known) == 0 {
-		if a == nil {
-			a = m.ascend()
-		}
 		m.coverGreedily(a)
 	}
 }
@@ -374,7 +380,6 @@ func (m *master) begin(o Options) {
 // coverGreedily makes the patterns of a greedy cover known, or of two if there are few
 // lines: then chance counts for more.
 func (m *master) coverGreedily(a *ascent) {
-	a = a.near(nearEnd)
 	found := m.patternsOf(&greedy{pricer: m.pricer, ascent: a})
 	m.first = slices.Clone(found)
 	if len(m.pricer.lines) <= fewRows {

@@ -78,6 +78,7 @@ type Result struct {
 	Values    []float64 // by item: dual value of one pod, of those that prove most; 0 where no candidate serves it
 	Master    []float64 // by item: its dual value in the master problem, as far as that is known: more than can be proven
 	Columns   Columns   // with which the master problem was solved
+	Start     *Start    // of the master problem, if the problem has limits
 	Abandoned bool      // the items are worth more than Options.Most, so no nodes were chosen
 }
 
@@ -88,6 +89,7 @@ type Options struct {
 	Prove  bool      // the values are for a proof, and worth some work
 	Known  Columns   // of a problem that differs in nothing but prices: a start that saves work
 	Values []float64 // of items, for a problem that differs in nothing but lower prices
+	Start  *Start    // of a problem that differs in nothing but limits: it saves work
 	Rows   int       // the master problem has at most about so many rows; 0 = a number that suits the items
 }
 
@@ -98,6 +100,14 @@ type Columns []pattern
 type pattern struct {
 	candidate int // -1 = none covers the line
 	take      []Portion
+}
+
+// Start is the values of the lines of a master problem before any pattern is known.
+type Start struct {
+	among       []int       // the candidates on which some pod costs close to the least
+	parts       [][]float64 // of the price of each of them
+	floor, best []float64   // by line
+	shadow      []float64   // by candidate and dimension
 }
 
 // Count returns how many nodes the cover has.

@@ -29,6 +29,7 @@ func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 			s.improve(improveTries)
 		}
 	}
+	r.Start = m.start
 	r.Nodes, r.Left, r.Values, r.Master = s.nodes, s.left, s.values, s.master
 	return r
 }

@@ -136,15 +136,26 @@ func deprived(x *draft) []int {
 }
 
 // rivalled adds the kinds of which pods are left that could run if others were elsewhere, and reports
-// whether it added any: on nodes there are, or where rules between pods let them.
+// whether it added any: on nodes there are, or where rules between pods let them. Of many pods, those
+// that only limits keep from new nodes are not added.
 func (x *draft) rivalled(kinds map[int]bool) bool {
 	orphaned, added := x.topology.Orphaned(), false
 	for _, d := range x.demands {
-		if len(d.left) > 0 && !kinds[d.kind] && !orphaned[d.kind] && (d.buyable && !x.topology.Free(d.kind) || x.someTakes(x.startNodes, d.Shape)) {
+		if len(d.left) > 0 && !kinds[d.kind] && !orphaned[d.kind] && (d.buyable && !x.topology.Free(d.kind) && (x.toPlace <= mostOneByOne || x.affordable(d)) || x.someTakes(x.startNodes, d.Shape)) {
 			kinds[d.kind], added = true, true
 		}
 	}
 	return added
+}
+
+// affordable reports whether the limits of some pool are enough for one more node for d.
+func (x *draft) affordable(d *demand) bool {
+	for o := range d.Offers.All() {
+		if row := &x.catalogue.Types[x.catalogue.Offers[o].Type]; x.limits.allow(row.Pool, row.Capacity, 1) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // evicted returns how many pods are left that an earlier plan placed.

@@ -59,7 +59,7 @@ func (m *market) cover(q *covering, p *cover.Problem, o cover.Options) *cover.Re
 	if r.Abandoned || q.within(r) {
 		return r
 	}
-	m.curbed = true
+	m.curbed, o.Start = true, r.Start
 	return cover.Solve(p, o, m.budget)
 }
 
