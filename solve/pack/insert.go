@@ -71,10 +71,11 @@ func (r repair) insertAll() bool {
 // others were made cheap first would be no plan.
 func (r repair) insertEach(work int, sparing bool) bool {
 	n := &insertion{repair: r, work: work, sparing: sparing}
+	orphaned := r.topology.Orphaned()
 	for progress := r.homeless(); progress; {
 		progress = false
 		for _, d := range r.inOrder() {
-			for len(d.left) > 0 && n.work > 0 && !(n.leaves != nil && n.budget.Spent()) && n.insert(d) {
+			for !orphaned[d.kind] && len(d.left) > 0 && n.work > 0 && !(n.leaves != nil && n.budget.Spent()) && n.insert(d) {
 				progress = true
 			}
 			if n.leaves != nil && len(d.left) > n.leaves[d.kind] {
