@@ -9,6 +9,7 @@ import (
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/pack"
 )
 
 // accept makes the command part of the plan and enters it into the Snapshot.
@@ -39,6 +40,9 @@ func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
 func (sc *scene) move(moves []model.Placement, kinds map[string]*model.Pending) {
 	byNode := map[string][]*model.Pending{}
 	for _, m := range moves {
+		if i, known := sc.sites[m.Node]; known {
+			sc.arrivals = append(sc.arrivals, pack.Arrival{Pod: m.Pod, Site: i})
+		}
 		byNode[m.Node] = append(byNode[m.Node], kinds[keyOf(&m.Pod)])
 		if got, known := sc.receiving[m.Node]; !known || got.buffer != "" && m.Pod.Buffer == "" {
 			sc.receiving[m.Node] = receipt{}
@@ -131,6 +135,7 @@ func (sc *scene) launch(l *model.Launch, kinds map[string]*model.Pending) {
 	}
 	for i := range l.Pods {
 		n.Residents = append(n.Residents, resident(kinds[keyOf(&l.Pods[i])])...)
+		sc.arrivals = append(sc.arrivals, pack.Arrival{Pod: l.Pods[i], Site: len(sc.s.Nodes)})
 	}
 	sc.s.Nodes = append(sc.s.Nodes, n)
 }

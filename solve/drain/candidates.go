@@ -78,7 +78,7 @@ func (may *permits) objection(n *model.Node, reason model.Reason) (cause model.C
 	if i, ok := may.pools[n.Pool]; ok {
 		pool = &may.s.Pools[i]
 	}
-	if pool == nil || pool.Static != nil {
+	if pool != nil && pool.Static != nil {
 		return "", "", false
 	}
 	empty := n.Disruption.Empty && len(n.Movable) == 0
@@ -94,6 +94,9 @@ func (may *permits) objection(n *model.Node, reason model.Reason) (cause model.C
 	}
 	if n.Disruption.Blocked != "" {
 		return model.ByNode, n.Disruption.Blocked, true
+	}
+	if pool == nil {
+		return model.ByNode, "there is no NodePool " + n.Pool, true
 	}
 	if reason != model.Drifted && pool.Disruption.Never && !givenBack(n, reason) {
 		return model.ByPolicy, fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name), true

@@ -3,7 +3,9 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"karpenter/model"
@@ -65,12 +67,12 @@ func (r *round) replace(sites ...int) bool {
 		r.stayDrifted(sites, model.ByUse, why)
 		return false
 	}
-	t, pending := &pack.Trial{}, movable(nodes)
+	t, pending, halted := &pack.Trial{}, movable(nodes), ""
 	if len(pending) > 0 {
-		t, pending = r.try(question{sites: sites, most: unlimited}, r.policy)
+		t, pending, halted = r.tryHealthy(sites)
 		if len(t.Left) > 0 {
 			r.close(r.leaves)
-			t, pending = r.try(question{sites: sites, most: unlimited}, r.policy)
+			t, pending, halted = r.tryHealthy(sites)
 			r.open(model.Drifted)
 		}
 	}
@@ -81,12 +83,30 @@ func (r *round) replace(sites ...int) bool {
 				return true
 			}
 		}
-		r.stayDrifted(sites, model.ByPlace, homeless(t))
+		r.stayDrifted(sites, model.ByPlace, cmp.Or(halted, homeless(t)))
 		return false
 	}
 	c.Moves, c.Launches, c.Savings = t.Moves, t.Launches, c.Cost-t.Cost
 	r.accept(c, sites, pending)
 	return true
+}
+
+// tryHealthy tries to find places for the pods of drifted nodes without launches of pools whose
+// instances do not become nodes. Budgets say whether a node of such a pool is replaced by another one
+// of it. It also returns why a pool was left out.
+func (r *round) tryHealthy(sites []int) (t *pack.Trial, pending []model.Pending, why string) {
+	q := question{sites: sites, most: unlimited}
+	for {
+		t, pending = r.try(q, r.policy)
+		others := slices.DeleteFunc(slices.Clone(t.Launches), func(l model.Launch) bool {
+			return slices.ContainsFunc(sites, func(i int) bool { return r.s.Nodes[i].Pool == l.Pool })
+		})
+		pool, halted := r.halted(others)
+		if pool == "" {
+			return t, pending, why
+		}
+		q.avoid, why = append(q.avoid, pool), halted
+	}
 }
 
 // stayDrifted notes why the nodes are not replaced.

@@ -4,18 +4,18 @@ package drain
 
 import "karpenter/model"
 
-// halted returns why the launches may not replace nodes: instances of one of their
-// pools do not become nodes, and this is not the one that is tried.
-func (sc *scene) halted(launches []model.Launch) string {
+// halted returns the pool that keeps the launches from replacing nodes, or "", and why: its instances
+// do not become nodes, and this is not the one that is tried.
+func (sc *scene) halted(launches []model.Launch) (name, why string) {
 	for i := range launches {
 		pool := &sc.s.Pools[sc.pools[launches[i].Pool]]
 		d := &pool.Disruption
 		if d.Halted == "" || d.Probing && len(launches) == 1 && !sc.coming(pool.Name) {
 			continue
 		}
-		return d.Halted
+		return pool.Name, d.Halted
 	}
-	return ""
+	return "", ""
 }
 
 // coming reports whether an instance of the pool is to become a node, what this

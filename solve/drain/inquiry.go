@@ -29,12 +29,13 @@ type question struct {
 	linger bool
 	// ample has each pod ask for more than it does: the nodes that are launched have room to spare.
 	ample bool
+	avoid []string // pools that launch nothing
 }
 
-// try asks the question, and honors preferences.
+// try asks the question, honors preferences and spreads workloads over spot pools.
 func (ask *inquiry) try(q question, p model.Policy) (*pack.Trial, []model.Pending) {
 	t, pending := ask.probe(q, p)
-	return ask.honor(q, t), pending
+	return ask.disperse(q, ask.honor(q, t)), pending
 }
 
 // probe asks the question, and ignores preferences.
@@ -53,7 +54,9 @@ func (ask *inquiry) probe(q question, p model.Policy) (t *pack.Trial, pending []
 	for i := range pending {
 		worth[i] = ask.worth[pending[i].Shape]
 	}
-	ask.supposing(q, func(part *work.Budget) { t = pack.Try(&asked, p, ask.memory, q.most, worth, part) })
+	ask.supposing(q, func(part *work.Budget) {
+		t = pack.Try(&asked, p, ask.memory, pack.Question{Most: q.most, Worth: worth, Arrivals: ask.arrivals, Avoid: q.avoid}, part)
+	})
 	ask.work.Spend(trialSteps + nodeSteps*len(ask.s.Nodes))
 	return t, pending
 }
@@ -61,6 +64,15 @@ func (ask *inquiry) probe(q question, p model.Policy) (t *pack.Trial, pending []
 // honor returns the trial of the question with the preferences that can be honored.
 func (ask *inquiry) honor(q question, t *pack.Trial) (out *pack.Trial) {
 	ask.supposing(q, func(part *work.Budget) { out = t.Honor(part) })
+	return out
+}
+
+// disperse returns the trial of the question with workloads spread over spot pools.
+func (ask *inquiry) disperse(q question, t *pack.Trial) (out *pack.Trial) {
+	if len(t.Launches) == 0 {
+		return t
+	}
+	ask.supposing(q, func(part *work.Budget) { out = t.Disperse(part) })
 	return out
 }
 

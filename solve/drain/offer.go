@@ -23,6 +23,7 @@ type offer struct {
 	alike   []int       // those of the sites whose type stands in the way, if it is not good
 	cause   model.Cause // why not
 	why     string
+	blamed  string // the pool without whose launches it may be good
 }
 
 // manner is how an offer is made.

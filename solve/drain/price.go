@@ -31,6 +31,7 @@ func (ask *inquiry) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Ca
 	var lots []lot
 	for i := 0; i < len(c.Launches); i = t.Alike(i) {
 		if len(c.Launches[i].MinValues) > 0 {
+			o.blamed = c.Launches[i].Pool
 			return model.ByPolicy, "minValues would have to be relaxed"
 		}
 		if ask.allSpot(o.sites) && !ask.policy.SpotToSpot && slices.Contains(c.Launches[i].CapacityTypes, capacitySpot) {
@@ -111,6 +112,9 @@ func (ask *inquiry) afford(o *offer, lots []lot, most model.Price) string {
 			menu = ask.cut(&l, menu)
 		}
 		if why := ask.settle(&l, menu); why != "" {
+			if len(menu) > 0 {
+				o.blamed = l.Pool
+			}
 			return why
 		}
 		for j := range lot.launches {

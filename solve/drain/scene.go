@@ -16,6 +16,7 @@ type scene struct {
 	sites  map[string]int // by name: index in given.Nodes
 	memory *pack.Memory   // of s
 
+	arrivals  []pack.Arrival                  // pods that are placed already, with the nodes they are to be on
 	receiving map[string]receipt              // nodes that pods are planned on, by name
 	anchors   anchors                         // pods that others are moved to
 	lodgers   lodgers                         // room that buffers keep

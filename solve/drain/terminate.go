@@ -115,9 +115,10 @@ func fullOfferings(p *model.Pool) []*model.Offering {
 // terminate it first if nothing else is possible and the gate is on; or what
 // keeps the node.
 func (r *round) staged(n *model.Node, reason model.Reason, left *turnover) (c model.Command, cause model.Cause, why string) {
+	launch, reservation := r.fromTemplate(&r.given.Pools[r.pools[n.Pool]])
 	c = model.Command{
-		Reason: reason, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}}, Launches: []model.Launch{left.launch},
-		Cost: n.Price, Savings: n.Price - left.launch.Price,
+		Reason: reason, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}}, Launches: []model.Launch{launch},
+		Cost: n.Price, Savings: n.Price - launch.Price,
 	}
 	first := func(why model.TerminateFirst) (model.Command, model.Cause, string) {
 		c.Launches, c.Savings, c.TerminateFirst = nil, n.Price, why
@@ -132,7 +133,7 @@ func (r *round) staged(n *model.Node, reason model.Reason, left *turnover) (c mo
 			return first(model.NoReservedCapacity)
 		}
 		return c, model.ByPlace, fmt.Sprintf("the capacity reservations of static nodepool %s are full and cannot stage a replacement", n.Pool)
-	case left.launch.Type == "":
+	case launch.Type == "":
 		return c, model.ByPlace, fmt.Sprintf("nothing that nodepool %s allows is available to replace it", n.Pool)
 	case left.room <= 0 && gate:
 		return first(model.StaticAtLimit)
@@ -140,5 +141,41 @@ func (r *round) staged(n *model.Node, reason model.Reason, left *turnover) (c mo
 		return c, model.ByPolicy, left.full
 	}
 	left.room--
+	if reservation != "" {
+		r.reserved[reservation]++
+	}
 	return c, "", ""
+}
+
+// fromTemplate returns a launch of whatever the pool's template allows. It counts on the cheapest
+// offering there is now, of the reservation that is named; with none it has no Type.
+func (r *round) fromTemplate(p *model.Pool) (out model.Launch, reservation string) {
+	out = model.Launch{Pool: p.Name, Requirements: p.Requirements}
+	for _, t := range p.Types {
+		if _, ok := p.Requirements.Intersects(t.Requirements); !ok {
+			continue
+		}
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			if _, ok := p.Requirements.Intersects(o.Requirements); !ok || !o.Available || out.Type != "" && o.Price >= out.Price || r.usedUp(o) {
+				continue
+			}
+			out.Type, out.Zone, out.CapacityType, out.Price, reservation = t.Name, o.Zone, o.CapacityType, o.Price, o.ReservationID
+		}
+	}
+	return out, reservation
+}
+
+// usedUp reports whether the reservation of the offering has no capacity left for one more node.
+func (r *round) usedUp(o *model.Offering) bool {
+	if o.ReservationID == "" {
+		return false
+	}
+	left := o.ReservationLeft - r.reserved[o.ReservationID]
+	for i := range r.s.Nodes {
+		if r.s.Nodes[i].Reservation == o.ReservationID {
+			left--
+		}
+	}
+	return left <= 0
 }

@@ -12,7 +12,7 @@ import (
 // turnover returns what is left of what the pool lets be replaced.
 func (r *round) turnover(p *model.Pool) *turnover {
 	if r.turns == nil {
-		r.turns = map[string]*turnover{}
+		r.turns, r.reserved = map[string]*turnover{}, map[string]int64{}
 	}
 	if r.turns[p.Name] == nil {
 		r.turns[p.Name] = turnovers(p)
@@ -21,7 +21,7 @@ func (r *round) turnover(p *model.Pool) *turnover {
 }
 
 func turnovers(p *model.Pool) *turnover {
-	out := &turnover{room: math.MaxInt, launch: fromTemplate(p), reservations: fullOfferings(p)}
+	out := &turnover{room: math.MaxInt, reservations: fullOfferings(p)}
 	st := p.Static
 	switch {
 	case p.Unavailable != "" && p.Unavailable != "static":
@@ -34,25 +34,6 @@ func turnovers(p *model.Pool) *turnover {
 			missing := max(st.Replicas-st.Active-st.Pending, 0)
 			out.room = int(l.Max) - st.Active - st.Leaving - st.Pending - missing
 			out.full = fmt.Sprintf("the limit nodes=%d of nodepool %s leaves no capacity for its replacement", l.Max, p.Name)
-		}
-	}
-	return out
-}
-
-// fromTemplate returns a launch of whatever the pool's template allows. It
-// counts on the cheapest offering there is now; with none it has no Type.
-func fromTemplate(p *model.Pool) model.Launch {
-	out := model.Launch{Pool: p.Name, Requirements: p.Requirements}
-	for _, t := range p.Types {
-		if _, ok := p.Requirements.Intersects(t.Requirements); !ok {
-			continue
-		}
-		for i := range t.Offerings {
-			o := &t.Offerings[i]
-			if _, ok := p.Requirements.Intersects(o.Requirements); !ok || !o.Available || out.Type != "" && o.Price >= out.Price {
-				continue
-			}
-			out.Type, out.Zone, out.CapacityType, out.Price = t.Name, o.Zone, o.CapacityType, o.Price
 		}
 	}
 	return out

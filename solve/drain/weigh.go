@@ -130,8 +130,24 @@ const atOnce = 64
 // weigh asks what it would save to take the nodes away together.
 func (ask *inquiry) weigh(sites []int) *offer { return ask.weighAs(sites, finally) }
 
+// mostAvoided is how many pools are left out, one after the other, that stand in the way of an offer.
+const mostAvoided = 3
+
+// weighAs asks again without the launches of a pool as long as that pool stands in the way.
 func (ask *inquiry) weighAs(sites []int, how manner) *offer {
 	sites = slices.Sorted(slices.Values(sites))
+	first := ask.weighAvoiding(sites, how, nil)
+	var avoid []string
+	for o := first; !o.good() && o.blamed != "" && len(avoid) < mostAvoided; {
+		avoid = append(avoid, o.blamed)
+		if o = ask.weighAvoiding(sites, how, avoid); o.good() {
+			return o
+		}
+	}
+	return first
+}
+
+func (ask *inquiry) weighAvoiding(sites []int, how manner, avoid []string) *offer {
 	o := &offer{sites: sites, at: len(ask.plan.Commands), toll: ask.tollOf(sites), manner: how, whole: len(sites) > 1 && len(ask.whole(sites[0])) > 1}
 	if ask.work.Spent() {
 		o.cause, o.why = model.Unexamined, "not examined: other nodes used up the work that one decision may take"
@@ -167,7 +183,7 @@ func (ask *inquiry) weighAs(sites []int, how manner) *offer {
 	if ask.spotOnly(sites) {
 		spend = min(spend, 0) // a reservation costs next to nothing
 	}
-	q := question{sites: sites, most: spend, linger: true, ample: o.manner == amply}
+	q := question{sites: sites, most: spend, linger: true, ample: o.manner == amply, avoid: avoid}
 	t, pending := ask.probe(q, policy)
 	o.pending = pending
 	switch {
@@ -200,25 +216,36 @@ func (ask *inquiry) without(o *offer, most model.Price, p model.Policy) {
 }
 
 // judgeHonoring is judge of a trial that ignores preferences. If the offer is good and more
-// than a comparison, it honors those that leave it good.
+// than a comparison, it honors those that leave it good, and spreads workloads over spot pools.
 func (ask *inquiry) judgeHonoring(o *offer, q question, t *pack.Trial, most model.Price) {
-	if ask.judge(o, t, most); !o.good() || o.manner == roughly {
+	if ask.judge(o, t, most); !o.good() && t.Crowds {
+		ask.prefer(o, t, ask.disperse(q, t), most)
+	}
+	if !o.good() || o.manner == roughly {
 		return
 	}
-	honored := ask.honor(q, t)
-	if honored == t {
-		return
+	honored := ask.prefer(o, t, ask.honor(q, t), most)
+	ask.prefer(o, honored, ask.disperse(q, honored), most)
+}
+
+// prefer has the offer be what the other trial found instead of what this one did, unless that makes
+// it worse. It returns the trial that it is of.
+func (ask *inquiry) prefer(o *offer, t, other *pack.Trial, most model.Price) *pack.Trial {
+	if other == t {
+		return t
 	}
-	ignoring := *o
-	if ask.judge(o, honored, most); !o.good() {
-		*o = ignoring
+	before := *o
+	if ask.judge(o, other, most); !o.good() {
+		*o = before
+		return t
 	}
+	return other
 }
 
 // judge has the offer be what the trial found, if the price, the instances that
 // the pools have launched recently, and their policies agree.
 func (ask *inquiry) judge(o *offer, t *pack.Trial, most model.Price) {
-	o.command.Moves, o.command.Launches, o.command.Scores = t.Moves, t.Launches, nil
+	o.command.Moves, o.command.Launches, o.command.Scores, o.blamed = t.Moves, t.Launches, nil, ""
 	if o.most = o.limit(len(t.Launches)); len(t.Launches) > 1 {
 		most = o.most
 	}
@@ -229,7 +256,7 @@ func (ask *inquiry) judge(o *offer, t *pack.Trial, most model.Price) {
 		o.cause, o.why = model.ByPrice, fmt.Sprintf("too many pods of a workload would be in one spot pool, and a saving of $%s/h does not justify that", dollars(o.command.Savings))
 		return
 	}
-	if o.why = ask.halted(o.command.Launches); o.why != "" {
+	if o.blamed, o.why = ask.halted(o.command.Launches); o.why != "" {
 		o.cause = model.ByPolicy
 		return
 	}

@@ -63,7 +63,24 @@ func tiersOf(pools []fit.Pool) []tier {
 func (q *problem) compile(p model.Pending) *fit.Demand { return q.narrowed(q.catalogue.NewDemand(p)) }
 
 // narrowed is the rest of compile.
-func (q *problem) narrowed(d *fit.Demand) *fit.Demand { return q.spanning(q.besideDaemons(d)) }
+func (q *problem) narrowed(d *fit.Demand) *fit.Demand {
+	return q.spanning(q.avoiding(q.besideDaemons(d)))
+}
+
+// avoiding returns d without the pools that launch nothing.
+func (q *problem) avoiding(d *fit.Demand) *fit.Demand {
+	if len(q.avoid) == 0 {
+		return d
+	}
+	return q.catalogue.Narrow(d, func(_ model.Requirements, offers fit.Bits) fit.Bits {
+		for i := range q.catalogue.Pools {
+			if p := &q.catalogue.Pools[i]; slices.Contains(q.avoid, p.Name) {
+				offers = offers.Less(p.Allowed.Bits())
+			}
+		}
+		return offers
+	})
+}
 
 // besideDaemons returns d where no daemon takes the ports it needs.
 func (q *problem) besideDaemons(d *fit.Demand) *fit.Demand {

@@ -33,7 +33,7 @@ const (
 // pool than the policy says, and tells what still is. It reports whether it changed any.
 func disperse(out *outcome) bool {
 	x := out.draft
-	if x.trial != nil || x.abandoned != inProgress || !slices.ContainsFunc(x.bins, func(b bin) bool { return x.spot(b.offer) }) {
+	if x.abandoned != inProgress || !slices.ContainsFunc(x.bins, func(b bin) bool { return x.spot(b.offer) }) {
 		return false
 	}
 	before := x.mark()

@@ -40,11 +40,19 @@ type problem struct {
 type terms struct {
 	policy   model.Policy
 	trial    *trial                  // nil = a plan is wanted, with proof and reasons
+	arrivals []Arrival               // pods that are placed already: they count in spot pools
+	avoid    []string                // names of pools that launch nothing
 	anyCount bool                    // of new nodes will do: it is not looked for fewer
 	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
 	unwished *model.Snapshot         // without the preferences that are demands in this problem; nil = there are none
 	leaves   []int                   // by kind: how many pods a plan without wishes leaves; nil = this is one
 	earlier  []placement             // what was planned before and stays there; nil = that is to be seen
+}
+
+// Arrival is a pod that was pending, or ran on another node, and is to be on that of the site.
+type Arrival struct {
+	Pod  model.Pod
+	Site int
 }
 
 // remembered is what was computed for one plan of a problem and serves the next.

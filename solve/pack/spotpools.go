@@ -240,6 +240,11 @@ func (c *dispersal) countNodes(all bool) {
 			}
 		}
 	}
+	for i := range c.arrivals {
+		if n := &c.snapshot.Nodes[c.arrivals[i].Site]; !n.Deleting {
+			c.add(n, &c.arrivals[i].Pod)
+		}
+	}
 }
 
 // add counts a pod on a node, if it is part of a load.

@@ -22,19 +22,29 @@ type Trial struct {
 	Late     bool        // abandoned when new nodes were looked for already
 	Crowds   bool        // more of a workload or a pool in one spot pool than before, and than there should be
 
-	outcome *outcome
-	most    model.Price
-	rows    map[int]map[string]*fit.TypeRow // by pool and name, as far as they were asked for
+	outcome   *outcome
+	most      model.Price
+	spreading model.Price                     // that may be spent for spot pools
+	rows      map[int]map[string]*fit.TypeRow // by pool and name, as far as they were asked for
+}
+
+// Question is what a trial asks.
+type Question struct {
+	Most     model.Price // that new nodes may cost; less than zero = none may be launched
+	Worth    []float64   // by pending entry: what a pod of it costs at least where it is given a node
+	Arrivals []Arrival   // pods that are placed already
+	Avoid    []string    // pools that launch nothing
 }
 
 // Try places the pending pods of s as a plan that ignores preferences would. It gives up
-// when what is left of them after the nodes there are is worth more than most, or when
-// anything is and most is less than zero; worth says what a pod of a pending
-// entry costs at least where it is given a node.
-func Try(s *model.Snapshot, p model.Policy, m *Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
-	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
-	p.PreferenceAllowance = 0                                                      // that pods could be spread better is no reason to keep a node
-	return tried(ignoringWishes(newProblem(problem{terms: terms{policy: p, trial: t}, memory: m, budget: budget}, s)), most)
+// when what is left of them after the nodes there are is worth more than may be spent.
+func Try(s *model.Snapshot, p model.Policy, m *Memory, ask Question, budget *work.Budget) *Trial {
+	t := &trial{most: float64(ask.Most)*(1+1e-6) + 8, nothing: ask.Most < 0, worth: ask.Worth} // rounding must not stand in the way
+	spreading := p.PreferenceAllowance
+	p.PreferenceAllowance = 0 // that pods could be spread better is no reason to keep a node
+	out := tried(ignoringWishes(newProblem(problem{terms: terms{policy: p, trial: t, arrivals: ask.Arrivals, avoid: ask.Avoid}, memory: m, budget: budget}, s)), ask.Most)
+	out.spreading = spreading
+	return out
 }
 
 // Honor returns the trial with the preferences that the policy lets it honor: itself
@@ -46,7 +56,27 @@ func (t *Trial) Honor(budget *work.Budget) *Trial {
 	if out == t.outcome {
 		return t
 	}
-	return tried(out, t.most)
+	honored := tried(out, t.most)
+	honored.spreading = t.spreading
+	return honored
+}
+
+// Disperse returns the trial with new nodes in other spot pools, or several in place of one, so that
+// less of a workload is in one spot pool than the policy says: itself where there is none.
+func (t *Trial) Disperse(budget *work.Budget) *Trial {
+	x := *t.outcome.draft
+	q := *x.problem
+	q.policy.PreferenceAllowance, q.trial, q.budget = t.spreading, nil, budget
+	x.problem, x.state = &q, x.state.clone()
+	plan := *t.outcome.plan
+	out := *t.outcome
+	out.draft, out.plan = &x, &plan
+	if t.Dear || !disperse(&out) {
+		return t
+	}
+	dispersed := tried(&out, t.most)
+	dispersed.spreading = t.spreading
+	return dispersed
 }
 
 // tried returns the trial that an outcome is.

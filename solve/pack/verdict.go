@@ -113,14 +113,16 @@ func (w reasons) lastStep(pool int, d *demand, openings func() []opening) model.
 	return w.limitStep(pool, d)
 }
 
-// undecided returns the labels that rules for d are about and of which no value
-// is known for nodes of the pool.
+// undecided returns the labels that rules for d are about and of which no value is known for nodes
+// of the pool. What its types say of a label of the user's own does not count without the pool.
 func (w reasons) undecided(pool int, d *demand) []string {
 	var out []string
+	p := &w.catalogue.Pools[pool]
 	for _, key := range w.topology.Minds(d.kind) {
-		offers := w.catalogue.Pools[pool].Offers
-		if !slices.ContainsFunc(w.atlas.areas([]int{key}), func(a area) bool { return a.offers.Any(offers) }) {
-			out = append(out, w.topology.Keys[key])
+		name := w.topology.Keys[key]
+		_, own := p.Requirements.Get(name)
+		if !own && !w.snapshot.WellKnown.Has(name) || !slices.ContainsFunc(w.atlas.areas([]int{key}), func(a area) bool { return a.offers.Any(p.Offers) }) {
+			out = append(out, name)
 		}
 	}
 	return out
