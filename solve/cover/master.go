@@ -28,7 +28,7 @@ type master struct {
 	amounts  []float64 // by row
 	best     []float64 // by line: the values that prove most so far, feasible for the dual as far as is known
 	first    []find    // the greedy cover, in its order
-	start    *Start
+	start    *Start    // that a problem with other limits can begin with
 }
 
 func newMaster(s *solver, o Options) *master {

@@ -130,6 +130,9 @@ func (sc *scene) launch(l *model.Launch, kinds map[string]*model.Pending) {
 		Name: fmt.Sprintf("launch-%d", len(sc.s.Nodes)), Pool: l.Pool, Closed: true,
 		Labels: sc.labelled(l),
 	}
+	if i := slices.IndexFunc(pool.Types, func(t *model.InstanceType) bool { return t.Name == l.Type }); i >= 0 {
+		n.Capacity = pool.Types[i].Capacity
+	}
 	if len(l.ReservationIDs) > 0 {
 		n.Reservation = l.ReservationIDs[0]
 	}

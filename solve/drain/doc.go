@@ -25,7 +25,8 @@
 // static.go, drift.go, advised.go and consolidate.go each take nodes away for one
 // reason. consolidate.go asks about nodes one by one and in groups (group.go);
 // weigh.go makes an offer (offer.go) of the answer, which toll.go, price.go,
-// balance.go and rehearse.go must agree to. accept.go enters what was decided. No
+// balance.go and rehearse.go must agree to. If the NodePool of a launch stands in the way,
+// because it is halted or its minValues are not met, weigh.go asks again without that NodePool. accept.go enters what was decided. No
 // file uses a file that uses it.
 //
 // # Rules

@@ -151,7 +151,7 @@ func (x *draft) rivalled(kinds map[int]bool) bool {
 // affordable reports whether the limits of some pool are enough for one more node for d.
 func (x *draft) affordable(d *demand) bool {
 	for o := range d.Offers.All() {
-		if row := &x.catalogue.Types[x.catalogue.Offers[o].Type]; x.limits.allow(row.Pool, row.Capacity, 1) > 0 {
+		if row := &x.catalogue.Types[x.catalogue.Offers[o].Type]; d.Shape.Requests.Fits(row.Free) && x.limits.allow(row.Pool, row.Capacity, 1) > 0 {
 			return true
 		}
 	}

@@ -62,7 +62,31 @@ type remembered struct {
 	regionsKnown int
 	mentions     map[string][]string // by label: values that nodes or pods name; nil = to be seen
 	toPlace      int                 // how many pods are to be placed
+	departing    map[string]bool     // pods that are pending, by key; nil = to be seen
 	soft         bool                // some NodePool or node has a taint that pods only prefer to avoid
+}
+
+// departs reports whether the node of the site is to go. Closed nodes whose pods are pending
+// are; others stay, and only take no pods.
+func (q *problem) departs(site int) bool {
+	n := &q.snapshot.Nodes[site]
+	if n.Deleting {
+		return true
+	}
+	if !n.Closed {
+		return false
+	}
+	if q.departing == nil {
+		q.departing = map[string]bool{}
+		for i := range q.snapshot.Pending {
+			for _, p := range q.snapshot.Pending[i].Pods {
+				q.departing[p.Key()] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(n.Movable, func(p model.Pending) bool {
+		return slices.ContainsFunc(p.Pods, func(p model.Pod) bool { return q.departing[p.Key()] })
+	})
 }
 
 // tier is the pools of equal weight.

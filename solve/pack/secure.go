@@ -91,8 +91,7 @@ func (x *draft) mayBecome(pool int, b *bin, capacity model.Resources) bool {
 func (x *draft) secureNow(pool int, before bool) (secure, all int64) {
 	for i := range x.snapshot.Nodes {
 		n := &x.snapshot.Nodes[i]
-		going := n.Deleting || n.Closed && n.Registered
-		if n.Pool != x.catalogue.Pools[pool].Name || going && !before {
+		if n.Pool != x.catalogue.Pools[pool].Name || !before && x.departs(i) {
 			continue
 		}
 		all += n.Capacity.At(model.CPU)

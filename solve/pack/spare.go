@@ -87,14 +87,18 @@ func (q *problem) cheapHalfIn(pools []string, wishes []wish, plan *model.Plan) [
 
 // aims returns what counts for the pool: its own values, or those of the policy.
 // The allowance is for spreading: to be on nodes of some kind is worth no more in
-// a small cluster than in a large one.
+// a small cluster than in a large one. A trial has none: that pods could be spread better
+// is no reason to keep a node.
 func (q *problem) aims(p *model.Pool) (premium float64, allowance model.Price) {
 	premium, allowance = q.policy.PreferencePremium, q.policy.PreferenceAllowance
 	if own := p.Aims.PreferencePremium; own != nil {
 		premium = *own
 	}
-	if own := p.Aims.PreferenceAllowance; own != nil && q.trial == nil {
+	if own := p.Aims.PreferenceAllowance; own != nil {
 		allowance = *own
+	}
+	if q.trial != nil {
+		allowance = 0
 	}
 	return premium, allowance
 }

@@ -212,21 +212,11 @@ func (c *dispersal) loadOfAll(d *demand) int {
 	return ofNone
 }
 
-// countNodes counts what runs on the nodes that stay, or on all. Closed nodes whose
-// pods are pending are to go; others stay, and only take no pods.
+// countNodes counts what runs on the nodes that stay, or on all.
 func (c *dispersal) countNodes(all bool) {
-	pending := map[string]bool{}
-	for i := range c.snapshot.Pending {
-		for _, p := range c.snapshot.Pending[i].Pods {
-			pending[p.Key()] = true
-		}
-	}
-	moves := func(p model.Pending) bool {
-		return slices.ContainsFunc(p.Pods, func(p model.Pod) bool { return pending[p.Key()] })
-	}
 	for i := range c.snapshot.Nodes {
 		n := &c.snapshot.Nodes[i]
-		if !all && (n.Deleting || n.Closed && slices.ContainsFunc(n.Movable, moves)) {
+		if !all && c.departs(i) {
 			continue
 		}
 		for j := range n.Movable {

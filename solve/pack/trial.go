@@ -22,10 +22,9 @@ type Trial struct {
 	Late     bool        // abandoned when new nodes were looked for already
 	Crowds   bool        // more of a workload or a pool in one spot pool than before, and than there should be
 
-	outcome   *outcome
-	most      model.Price
-	spreading model.Price                     // that may be spent for spot pools
-	rows      map[int]map[string]*fit.TypeRow // by pool and name, as far as they were asked for
+	outcome *outcome
+	most    model.Price
+	rows    map[int]map[string]*fit.TypeRow // by pool and name, as far as they were asked for
 }
 
 // Question is what a trial asks.
@@ -40,11 +39,8 @@ type Question struct {
 // when what is left of them after the nodes there are is worth more than may be spent.
 func Try(s *model.Snapshot, p model.Policy, m *Memory, ask Question, budget *work.Budget) *Trial {
 	t := &trial{most: float64(ask.Most)*(1+1e-6) + 8, nothing: ask.Most < 0, worth: ask.Worth} // rounding must not stand in the way
-	spreading := p.PreferenceAllowance
-	p.PreferenceAllowance = 0 // that pods could be spread better is no reason to keep a node
-	out := tried(ignoringWishes(newProblem(problem{terms: terms{policy: p, trial: t, arrivals: ask.Arrivals, avoid: ask.Avoid}, memory: m, budget: budget}, s)), ask.Most)
-	out.spreading = spreading
-	return out
+	asked := terms{policy: p, trial: t, arrivals: ask.Arrivals, avoid: ask.Avoid}
+	return tried(ignoringWishes(newProblem(problem{terms: asked, memory: m, budget: budget}, s)), ask.Most)
 }
 
 // Honor returns the trial with the preferences that the policy lets it honor: itself
@@ -56,27 +52,25 @@ func (t *Trial) Honor(budget *work.Budget) *Trial {
 	if out == t.outcome {
 		return t
 	}
-	honored := tried(out, t.most)
-	honored.spreading = t.spreading
-	return honored
+	return tried(out, t.most)
 }
 
 // Disperse returns the trial with new nodes in other spot pools, or several in place of one, so that
-// less of a workload is in one spot pool than the policy says: itself where there is none.
+// less of a workload is in one spot pool than the policy says: itself where that changes nothing. The
+// Snapshot must be as it was for Try.
 func (t *Trial) Disperse(budget *work.Budget) *Trial {
-	x := *t.outcome.draft
-	q := *x.problem
-	q.policy.PreferenceAllowance, q.trial, q.budget = t.spreading, nil, budget
-	x.problem, x.state = &q, x.state.clone()
-	plan := *t.outcome.plan
-	out := *t.outcome
-	out.draft, out.plan = &x, &plan
-	if t.Dear || !disperse(&out) {
+	if t.Dear {
 		return t
 	}
-	dispersed := tried(&out, t.most)
-	dispersed.spreading = t.spreading
-	return dispersed
+	out, x, plan := *t.outcome, *t.outcome.draft, *t.outcome.plan
+	q := *x.problem
+	q.trial, q.budget = nil, budget // it may cost as much as in a plan
+	x.problem, x.state = &q, x.state.clone()
+	out.draft, out.plan = &x, &plan
+	if !disperse(&out) {
+		return t
+	}
+	return tried(&out, t.most)
 }
 
 // tried returns the trial that an outcome is.
